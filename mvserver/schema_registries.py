@@ -6,11 +6,12 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 
-from catalog.dependencies import REGISTRY_OF_STORE
+from catalog.dependencies import DESCRIPTORS, REGISTRY_OF_STORE
 from catalog.model import Relation, SchemaRegistry, Store
 from catalog.store import Catalog
 from mvserver import sqlstates
 from mvserver.client_cache import ClientCache
+from mvserver.described_schemas import described
 from mvserver.errors import SqlError
 from mvserver.routing.properties import text_of
 from mvserver.routing.registered_columns import subject_of
@@ -18,8 +19,9 @@ from mvserver.sql.statements.base import Value
 from mvserver.streaming.spark.types import decode_column
 from spark_sinks.base import TransactionalSink
 from spark_sinks.decode import format_of
+from spark_sinks.encode.described import described_encoder
 from spark_sinks.encode.registered_sink import RegisteredForm, RegisteredSink
-from spark_sinks.encode.written import WrittenForm
+from spark_sinks.encode.written import Encode, WrittenForm
 from spark_sinks.schema_registry.base import RegistryClient
 from spark_sinks.schema_registry.book import SchemaBook
 from spark_sinks.schema_registry.client import ConfluentClient
@@ -88,6 +90,11 @@ class SchemaRegistryClients:
 
         return opened
 
+    def described(self, sink: Relation, part: str) -> Encode | None:
+        """How keys or values are written that a descriptor describes; ``part`` is the property that names it."""
+        found = described(sink, part, self._catalog)
+        return None if found is None else described_encoder(found)
+
     def _of(self, store: Store) -> SchemaRegistry | None:
         name = store.property(REGISTRY_OF_STORE)
         return None if name is None else self._catalog.schema_registries.get(name)
@@ -114,6 +121,6 @@ def _written_parts(sink: Relation) -> Iterator[tuple[str, Callable[[str | None],
     formats = (sink.property("value.format") or "json", sink.property("key.format") if key else None)
     for format_, part, is_key in ((formats[0], of_value, False), (formats[1], of_key, True)):
         make = None if format_ is None else format_of(format_).written
-        if make is not None:
+        if make is not None and sink.property(DESCRIPTORS[is_key]) is None:
             name = f"{sink.entity}_{'key' if is_key else 'value'}"
             yield subject_of(sink.entity or "", key=is_key), partial(make, name, part)

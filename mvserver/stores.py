@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
-from catalog.dependencies import REGISTRY_OF_STORE
+from catalog.dependencies import DESCRIPTORS, REGISTRY_OF_STORE
 from catalog.model import Relation, Store
 from mvserver import sqlstates
 from mvserver.client_cache import ClientCache
@@ -24,6 +24,7 @@ from mvserver.table_shapes import table_shape
 from spark_sinks.base import KeptPosition, SourceReader, StoreClient, TableSink, TransactionalSink
 from spark_sinks.decode import format_of
 from spark_sinks.encode.encoded_sink import EncodedSink
+from spark_sinks.encode.written import Encode
 from spark_sinks.kinds import KINDS
 from spark_sinks.schema_registry.book import SchemaBook
 from spark_sinks.store_kind import Source, StoreKind, StoreSettings, TableTarget, Target, require_extra
@@ -40,6 +41,9 @@ class SchemaBooks(Protocol):
     ) -> Callable[[], TransactionalSink]:
         """The sink with schemas of a registry before its records, if the relation's formats have them."""
 
+    def described(self, sink: Relation, part: str) -> Encode | None:
+        """How keys or values are written by a descriptor; ``part`` is the property that names it."""
+
 
 class _NoBooks:
     def book(self, store: Store) -> None:
@@ -49,6 +53,9 @@ class _NoBooks:
         self, store: Store, sink: Relation, open_sink: Callable[[], TransactionalSink]
     ) -> Callable[[], TransactionalSink]:
         return open_sink
+
+    def described(self, sink: Relation, part: str) -> None:
+        return None
 
 
 NO_BOOKS = _NoBooks()
@@ -128,11 +135,14 @@ class StoreRegistry:
                 hint=f"Use a store of type {' or '.join(k.name for k in self.kinds() if k.sink is not None)}.",
             )
         target = self._target(store, stream, query_id, kept)
+        registered = self._schemas.registering(store, stream, lambda: open_sink(target, self._settings))
+        value, key = (self._schemas.described(stream, part) for part in DESCRIPTORS)
         make = format_of(target.format).encoder
-        if make is None:
-            return self._schemas.registering(store, stream, lambda: open_sink(target, self._settings))
-        encode = make(target.columns, stream.property("value.delimiter") or ",")
-        return lambda: EncodedSink(open_sink(target, self._settings), encode)
+        if value is None and make is not None:
+            value = make(target.columns, stream.property("value.delimiter") or ",")
+        if value is None and key is None:
+            return registered
+        return lambda: EncodedSink(registered(), value, key)
 
     def forget_output(self, store: Store, stream: Relation, query_id: str, kept: KeptPosition) -> Callable[[], None]:
         """What takes away that which a query has left beside its records, once it is dropped."""

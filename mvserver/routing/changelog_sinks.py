@@ -12,7 +12,15 @@ from mvserver.compiler.plans import Aggregation
 from mvserver.compiler.tables import TABLE
 from mvserver.compiler.view_properties import VIEW_PROPERTIES, with_view_properties
 from mvserver.errors import SqlError
-from mvserver.routing import changelog_declaration, continuous, lookup, retention, sinks, stream_declaration
+from mvserver.routing import (
+    changelog_declaration,
+    continuous,
+    descriptor_sources,
+    lookup,
+    retention,
+    sinks,
+    stream_declaration,
+)
 from mvserver.routing.changelog_declaration import ChangelogDeclaration, RecordKey
 from mvserver.routing.continuous import PlannedQuery
 from mvserver.routing.ports import Services
@@ -66,8 +74,13 @@ def plan_changelog(statement: CreateChangelogAs, context: SessionContext, servic
     stream_declaration.check_written_columns(
         value_format, of_value, declaration.stream.value_delimiter, checked=declaration.stream.value_checked
     )
-    for descriptor in (declaration.stream.value_descriptor, None if record_key is None else record_key.descriptor):
-        sinks.refuse_descriptor(descriptor, statement.name.position)
+    stream = sinks.with_descriptor(declaration.stream, value_format, properties, context, services)
+    declaration = replace(declaration, stream=stream)
+    if record_key is not None and record_key.descriptor is not None:
+        descriptor = descriptor_sources.checked(
+            record_key.descriptor, record_key.format, descriptor_sources.KEY, properties, context, services
+        )
+        record_key = replace(record_key, descriptor=descriptor)
     entity = declaration.stream.entity or name.lower()
     continuous.refuse_loop(planned, store, entity, services)
     topic = sinks.from_source(declaration.compacted(kind), planned, store, entity, services)

@@ -277,7 +277,10 @@ def begin_writing(
 ) -> None:
     """Keeps a relation with the query that writes to it; ``kind`` is the query's."""
     catalog = services.catalog
-    registered_columns.require_registry(entity.store, (new.property("value.format"), new.property("key.format")))
+    formats = (("value.format", descriptor_sources.VALUE), ("key.format", descriptor_sources.KEY))
+    by_registry = [new.property(part) for part, descriptor in formats if new.property(descriptor) is None]
+    registered_columns.require_registry(entity.store, by_registry)
+    descriptor_sources.check_written(new, services)
     if not work.rehearsal:
         services.schema_registries.check_written(entity.store, new)
     entity.ensure(context, services, work)

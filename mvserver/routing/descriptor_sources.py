@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from catalog.acl import Privilege
@@ -10,6 +10,7 @@ from catalog.dependencies import DESCRIPTORS
 from catalog.model import DescriptorSource, Relation
 from mvserver import sqlstates
 from mvserver.compiler.plans import RecordSchema
+from mvserver.described_schemas import CONTENT, MESSAGES, described, messages, schema_named, source_named
 from mvserver.errors import SqlError
 from mvserver.routing import privileges
 from mvserver.routing.config_folder import read_file
@@ -17,13 +18,15 @@ from mvserver.routing.ports import Services
 from mvserver.routing.properties import PropertyReader
 from mvserver.session.context import SessionContext
 from mvserver.sql.statements.base import Properties
+from mvserver.sql.types import Kind, SqlType, parse_type
 from spark_sinks.base import DeclaredColumn
 from spark_sinks.decode import columns_of_descriptor, format_of
+from spark_sinks.encode.described import required_fields
 from spark_sinks.schema_registry import limits
-from spark_sinks.schema_registry.descriptors import Descriptors, descriptors_of, schema_of
+from spark_sinks.schema_registry.descriptors import descriptors_of
 
 VALUE, KEY = DESCRIPTORS
-_FILE, _MESSAGES, _CONTENT = "file", "messages", "content"
+_FILE = "file"
 
 
 def read(given: Properties, folder: Path) -> tuple[str, tuple[tuple[str, str], ...]]:
@@ -35,11 +38,7 @@ def read(given: Properties, folder: Path) -> tuple[str, tuple[tuple[str, str], .
         raise SqlError(sqlstates.INVALID_PARAMETER_VALUE, 'a descriptor source needs the property "file"')
     name = name.removeprefix("@")
     found = descriptors_of(name, read_file(folder, name, _FILE, limits.SCHEMA_BYTES_MAX))
-    return found.kind, ((_FILE, name), (_MESSAGES, " ".join(found.messages)), (_CONTENT, found.content))
-
-
-def messages(source: DescriptorSource) -> Sequence[str]:
-    return (source.property(_MESSAGES) or "").split()
+    return found.kind, ((_FILE, name), (MESSAGES, " ".join(found.messages)), (CONTENT, found.content))
 
 
 def refuse_dropping(source: DescriptorSource, using: Sequence[Relation]) -> None:
@@ -58,7 +57,7 @@ def checked(
 ) -> str:
     """The full name, ``source.message``. 42704 where there is no such schema, 42804 where the format is another."""
     position = given.position(key)
-    source = _source(name, services, position)
+    source = source_named(name.partition(".")[0], services.catalog, position)
     privileges.require(source, Privilege.USAGE, context, services, position)
     if format_ is None or format_of(format_).registered != source.type:
         raise SqlError(
@@ -85,26 +84,75 @@ def checked(
 
 def columns(full_name: str, services: Services) -> Sequence[DeclaredColumn]:
     """0A000 for what no column can hold."""
-    source = _source(full_name, services, None)
-    return columns_of_descriptor(schema_of(_descriptors(source), full_name.partition(".")[2]))
+    return columns_of_descriptor(schema_named(full_name, services.catalog))
 
 
 def schema(relation: Relation, key: str, services: Services) -> RecordSchema | None:
     """What all records of the relation have been written by; None where they say so themselves."""
-    full_name = relation.property(key)
-    if full_name is None:
-        return None
-    found = schema_of(_descriptors(_source(full_name, services, None)), full_name.partition(".")[2])
-    return RecordSchema(full_name, found.schema.kind, found.schema.text, found.schema.references, found.places)
-
-
-def _source(name: str, services: Services, position: int | None) -> DescriptorSource:
-    first = name.partition(".")[0]
-    found = services.catalog.descriptor_sources.find(first)
+    found = described(relation, key, services.catalog)
     if found is None:
-        raise SqlError(sqlstates.UNDEFINED_OBJECT, f'descriptor source "{first}" does not exist', position=position)
-    return found
+        return None
+    return RecordSchema(
+        str(relation.property(key)), found.schema.kind, found.schema.text, found.schema.references, found.places
+    )
 
 
-def _descriptors(source: DescriptorSource) -> Descriptors:
-    return Descriptors(source.type, tuple(messages(source)), source.property(_CONTENT) or "")
+def check_written(sink: Relation, services: Services) -> None:
+    """Of a relation that queries write to by descriptors: 42703 where a column has no field or a field that must be
+    there no column, 42804 where the types differ."""
+    types = {column.name: parse_type(column.type) for column in sink.columns}
+    excluded, key = sink.columns_of("value.columns.exclude"), sink.key_columns or sink.columns_of("key.columns")
+    of_parts = ((VALUE, [name for name in types if name not in excluded]), (KEY, list(key)))
+    for property_, names in of_parts:
+        full_name = sink.property(property_)
+        if full_name is not None:
+            _check_fields(full_name, {name: types[name] for name in names}, services)
+
+
+def _check_fields(full_name: str, types: Mapping[str, SqlType], services: Services) -> None:
+    found = schema_named(full_name, services.catalog)
+    fields = {column.name: parse_type(column.type) for column in columns_of_descriptor(found)}
+    for name, type_ in types.items():
+        field = fields.get(name.lower())
+        if field is None:
+            raise SqlError(
+                sqlstates.UNDEFINED_COLUMN,
+                f'descriptor "{full_name}" has no field "{name}"',
+                hint=f"Its fields are {', '.join(fields)}.",
+            )
+        if not _takes(field, type_):
+            raise SqlError(
+                sqlstates.DATATYPE_MISMATCH,
+                f'column "{name}" of type {type_} does not fit its field in descriptor "{full_name}"',
+                detail=f"The field is of type {field}.",
+                hint="CAST the column to that type.",
+            )
+    written = {name.lower() for name in types}
+    for name in required_fields(found):
+        if name.lower() not in written:
+            raise SqlError(
+                sqlstates.UNDEFINED_COLUMN,
+                f'no column is written to field "{name}" of descriptor "{full_name}", which each record must have',
+            )
+
+
+_WIDTHS = {Kind.SMALLINT: 16, Kind.INTEGER: 32, Kind.BIGINT: 64}
+
+
+def _takes(field: SqlType, column: SqlType) -> bool:
+    """Whether each value of the column is one of the field."""
+    if column.kind in _WIDTHS:
+        whole = (field.precision or 0) - (field.scale or 0) if field.kind is Kind.DECIMAL else 0
+        return _WIDTHS[column.kind] <= _WIDTHS.get(field.kind, 0) or whole >= 19
+    if column.kind is Kind.FLOAT and field.kind is Kind.DOUBLE:
+        return True
+    if column.kind is not field.kind:
+        return False
+    if column.kind is Kind.DECIMAL:
+        scale, of_field = column.scale or 0, field.scale or 0
+        return scale <= of_field and (column.precision or 0) - scale <= (field.precision or 0) - of_field
+    if column.kind is Kind.STRUCT:
+        parts = {name.lower(): type_ for name, type_ in field.fields}
+        return all(name.lower() in parts and _takes(parts[name.lower()], type_) for name, type_ in column.fields)
+    pairs = ((field.element, column.element), (field.key, column.key))
+    return all(of is None or given is None or _takes(of, given) for of, given in pairs)

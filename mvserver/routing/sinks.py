@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from catalog.acl import Privilege
-from catalog.dependencies import DESCRIPTORS
 from catalog.model import Relation, Schema, Store
 from mvserver import sqlstates
 from mvserver.compiler.changelogs import over_changelog
@@ -18,6 +17,7 @@ from mvserver.routing.continuous import PlannedQuery
 from mvserver.routing.ports import Services
 from mvserver.routing.stream_declaration import StreamDeclaration
 from mvserver.session.context import SessionContext
+from mvserver.sql.statements.base import Properties
 from mvserver.sql.statements.relations import CreateStreamAs, InsertInto
 from mvserver.sql.types import INTEGER_KINDS, Kind, SqlType, parse_type
 from spark_sinks.store_kind import StoreKind
@@ -47,14 +47,14 @@ def plan_stream(statement: CreateStreamAs, context: SessionContext, services: Se
     )
     outputs = [(output.name, output.type) for output in planned.plan.outputs]
     declaration = stream_declaration.read(statement.properties, outputs, services.stores.kinds())
-    refuse_descriptor(declaration.value_descriptor, statement.properties.position(descriptor_sources.VALUE))
     store = chosen_store(declaration.store, planned, context, services)
     check_sink_store(store, services)
     stream_declaration.check_key_columns(declaration, services.stores.kind(store.type), statement.properties)
     source_format = planned.source.property("value.format") or "json"
     value_format = declaration.value_format or source_format
-    check_written_format(value_format, services.stores.kind(store.type))
     kind = services.stores.kind(store.type)
+    check_written_format(value_format, kind)
+    declaration = with_descriptor(declaration, value_format, statement.properties, context, services)
     if declaration.value_delimiter is None and value_format == source_format:
         declaration = replace(declaration, value_delimiter=planned.source.property("value.delimiter"))
     of_value = declaration.in_value(outputs)
@@ -69,16 +69,19 @@ def plan_stream(statement: CreateStreamAs, context: SessionContext, services: Se
     return PlannedStream(schema, name, planned, store, entity, value_format, declaration)
 
 
-def refuse_descriptor(descriptor: str | None, position: int | None = None) -> None:
-    """0A000 for records that a query would have to write by a descriptor."""
-    if descriptor is not None:
-        raise SqlError(
-            sqlstates.FEATURE_NOT_SUPPORTED,
-            "queries do not write records by a descriptor",
-            detail=f"The records would be written by {descriptor}.",
-            hint="Write to an entity of a store that names a schema registry, or in the format json.",
-            position=position,
-        )
+def with_descriptor(
+    declaration: StreamDeclaration,
+    value_format: str,
+    given: Properties,
+    context: SessionContext,
+    services: Services,
+) -> StreamDeclaration:
+    """With the full name of the descriptor by which values are written, if it names one."""
+    name = declaration.value_descriptor
+    if name is None:
+        return declaration
+    full = descriptor_sources.checked(name, value_format, descriptor_sources.VALUE, given, context, services)
+    return replace(declaration, value_descriptor=full)
 
 
 def chosen_store(given: str | None, planned: PlannedQuery, context: SessionContext, services: Services) -> Store:
@@ -124,8 +127,7 @@ def insert_target(statement: InsertInto, context: SessionContext, services: Serv
     privileges.require_write(sink, store, statement.name.position, context, services)
     if sink.kind == TABLE:
         return sink
-    for key in DESCRIPTORS:
-        refuse_descriptor(sink.property(key), statement.name.position)
+    descriptor_sources.check_written(sink, services)
     check_sink_store(store, services, keyed=sink.kind == lookup.CHANGELOG)
     value_format = sink.property("value.format") or "json"
     check_written_format(value_format, services.stores.kind(store.type))

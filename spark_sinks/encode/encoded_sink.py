@@ -1,7 +1,8 @@
-"""A sink whose values are not JSON and have no schema: what queries make of rows is encoded on its way."""
+"""A sink whose records are not JSON and have no ids of schemas: what queries make of rows is encoded on its way."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from spark_sinks.base import Position, SinkRecords, TransactionalSink
@@ -9,11 +10,12 @@ from spark_sinks.encode.written import Encode
 
 
 class EncodedSink:
-    """Around the sink of a store. Deletions have no value, and stay so."""
+    """Around the sink of a store. Parts without an encoder are as they come; a part that is missing stays so."""
 
-    def __init__(self, sink: TransactionalSink, encode: Encode) -> None:
+    def __init__(self, sink: TransactionalSink, value: Encode | None, key: Encode | None = None) -> None:
         self._sink = sink
-        self._encode = encode
+        self._value = value
+        self._key = key
 
     def committed_position(self, *, expected: bool = False) -> Position | None:
         return self._sink.committed_position(expected=expected)
@@ -22,8 +24,12 @@ class EncodedSink:
         self._sink.renew(position)
 
     def write(self, records: SinkRecords, position: Position) -> None:
-        values = [None if value is None else self._encode(value) for value in records.values]
-        self._sink.write(replace(records, values=values), position)
+        keys, values = _encoded(records.keys, self._key), _encoded(records.values, self._value)
+        self._sink.write(replace(records, keys=keys, values=values), position)
 
     def close(self) -> None:
         self._sink.close()
+
+
+def _encoded(parts: Sequence[bytes | None], encode: Encode | None) -> Sequence[bytes | None]:
+    return parts if encode is None else [None if part is None else encode(part) for part in parts]

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from mvserver import sqlstates
 from mvserver.errors import SqlError
-from spark_sinks.decode.columns import DecodeColumn
+
+if TYPE_CHECKING:
+    from spark_sinks.decode.columns import DecodeColumn
 
 Encode = Callable[[bytes], bytes]
 
@@ -21,7 +24,7 @@ class WrittenForm:
     encode: Encode
 
 
-MakeForm = Callable[[str, Sequence[DecodeColumn], str | None], WrittenForm]
+MakeForm = Callable[[str, "Sequence[DecodeColumn]", str | None], WrittenForm]
 """Of a record's name, its columns, and the newest schema of the subject, whose name is kept."""
 
 
@@ -39,3 +42,16 @@ def null_value(column: str, format_: str) -> SqlError:
         f'column "{column}" is NULL, which the format {format_} cannot have as a value',
         hint="Leave such rows out with WHERE, or write another format.",
     )
+
+
+def no_record(why: str) -> SqlError:
+    return SqlError(
+        sqlstates.DATA_EXCEPTION,
+        "a row cannot be written as a record of the descriptor",
+        detail=f"{why[:500].rstrip('.')}.",
+        hint="Leave such rows out with WHERE, or change the value in the SELECT.",
+    )
+
+
+def no_field(name: str) -> SqlError:
+    return SqlError(sqlstates.UNDEFINED_COLUMN, f'the descriptor has no field "{name}"')

@@ -292,6 +292,6 @@ def test_changelogs_joins_and_what_is_written_from_them(
         assert row["n"] > written.get(row["k"], 0), "changes of a key come in their order"
         written[row["k"]] = row["n"]
     assert written == {"a": 15, "b": 15}
-    assert [was_left(server, name, number) for name, number in numbers.items()] == [[], []]
+    assert not any(was_left(server, name, number) for name, number in numbers.items())
     server.run("DROP CHANGELOG counts CASCADE", "DROP CHANGELOG people CASCADE")
     server.run(*(f"DROP STREAM {each.stream} CASCADE" for each in (left, right)))

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Iterator
+from typing import Any
 
 from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark import SparkContext, SparkFiles
@@ -68,6 +69,16 @@ def is_dying(error: BaseException) -> bool:
     after which the executor ends the process. The job has failed before the process has ended."""
     texts = map(words_of, _chain(error))
     return any(_is_ending(text) or _FATAL.search(text) is not None for text in texts)
+
+
+def has_stopped(session: SparkSession) -> bool:
+    """Whether the context was stopped, as the JVM does when it is told to end. Errors need not say so: a reader of
+    Kafka fails by an assertion. False where the JVM does not answer."""
+    try:
+        context: Any = session.sparkContext._jsc
+        return context is not None and bool(context.sc().isStopped())
+    except (Py4JError, OSError, EOFError):
+        return False
 
 
 def _is_ending(text: str) -> bool:

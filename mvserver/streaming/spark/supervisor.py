@@ -21,7 +21,7 @@ from mvserver.errors import SqlError, words_of
 from mvserver.spark_jvm import JvmStartError
 from mvserver.streaming.spark.isolation import Isolation
 from mvserver.streaming.spark.process import SHUTTING_DOWN, SparkProcess
-from mvserver.streaming.spark.pyspark_state import is_dying, is_gateway_error
+from mvserver.streaming.spark.pyspark_state import has_stopped, is_dying, is_gateway_error
 from mvserver.streaming.spark.session import START_HINT, SparkOptions
 from mvserver.streaming.spark.state import SparkLostError, SparkState
 
@@ -110,7 +110,7 @@ class SparkSupervisor:
         if isinstance(error, SparkLostError):
             return error
         if self.is_current(session) and _WENT_ON not in error.__dict__:
-            dying = is_dying(error)  # asks the JVM for the error's words, so not under the lock
+            dying = is_dying(error) or has_stopped(session)  # these ask the JVM, so not under the lock
             if dying or is_gateway_error(error):
                 answers, timeout_s = (
                     _ANSWERS_DYING if dying else _ANSWERS,

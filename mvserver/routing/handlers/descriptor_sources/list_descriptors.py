@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from mvserver.described_schemas import messages
 from mvserver.front import Result
-from mvserver.routing import descriptor_sources, privileges
+from mvserver.routing import privileges
 from mvserver.routing.ports import Services
 from mvserver.routing.rows import fields, result
 from mvserver.routing.work import Work
@@ -20,6 +21,6 @@ def run(statement: ListDescriptors, context: SessionContext, services: Services,
         (name, each.name, each.type, each.owner)
         for each in services.catalog.descriptor_sources.all()
         if own.sees(each)
-        for name in descriptor_sources.messages(each)
+        for name in messages(each)
     ]
     return result("LIST DESCRIPTORS", FIELDS, rows)
