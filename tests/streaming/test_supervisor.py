@@ -39,6 +39,7 @@ class Life:
         self.silent_s = 0.0
         self.answers = 0
         self.is_stopped = False
+        self.context_stopped = False
         self.crashed: bool | None = False
         self.end = "signal 9"
         self.forgotten = False
@@ -46,7 +47,9 @@ class Life:
     def start(self) -> Any:
         if self._failure is not None:
             raise self._failure
-        self.session = type("Session", (), {"version": "4"})()
+        scala = SimpleNamespace(isStopped=lambda: self.context_stopped)
+        context = SimpleNamespace(_jsc=SimpleNamespace(sc=lambda: scala))
+        self.session = SimpleNamespace(version="4", sparkContext=context)
         return self.session
 
     def ends(self) -> None:
@@ -286,6 +289,21 @@ def test_after_an_error_that_ends_the_jvm_its_end_is_waited_for(make: Callable[.
     assert found
     (noted,) = json.loads((tmp_path / "spark" / "suspects.json").read_text())
     assert (noted["source"], noted["crashes"]) == ("poisoned", 1)
+
+
+def test_what_fails_in_a_jvm_that_was_told_to_end_waits_for_its_end(make: Callable[..., World]) -> None:
+    """Its context has stopped, while it still answers; the error itself says nothing of that."""
+    world = make()
+    session = world.session()
+    life = world.lives[0]
+    life.context_stopped = True
+    found: list[SparkLostError | None] = []
+    thread = threading.Thread(target=lambda: found.append(world.spark.lost(session, ValueError("assertion failed"))))
+    thread.start()
+    life.answers += 2
+    life.ends()
+    thread.join(60)
+    assert [lost is not None and str(lost.detail).startswith("Spark ended (signal 9)") for lost in found] == [True]
 
 
 @pytest.mark.parametrize("error", [OUT_OF_MEMORY, Py4JError("An error occurred"), EOFError(), ConnectionResetError()])
