@@ -232,9 +232,7 @@ def _joined_call(written: AggregateText, arguments: tuple[Expression, ...]) -> A
     )
 
 
-def _chosen_call(
-    function: Aggregate, written: AggregateText, arguments: tuple[Expression, ...]
-) -> AggregateCall:
+def _chosen_call(function: Aggregate, written: AggregateText, arguments: tuple[Expression, ...]) -> AggregateCall:
     argument = _known(function, arguments[0], written)
     if argument.type.kind not in (_ORDERED if function in (Aggregate.TOP, Aggregate.BOTTOM) else _SCALARS):
         raise _undefined(written, arguments)

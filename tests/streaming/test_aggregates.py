@@ -243,9 +243,8 @@ BY_TIME = {
     "array_agg(i, 3)": "(array_agg(i ORDER BY t, i) FILTER (WHERE t IS NOT NULL))[1:3]",
     "array_agg(DISTINCT i, 2)": "(array_agg(DISTINCT i))[1:2]",
 }
-OFTEN = """SELECT array_agg({0} ORDER BY seen {1}, {0}) FROM (
-  SELECT {0}, count(*) AS seen FROM events AS o WHERE {0} IS NOT NULL {2} GROUP BY {0} ORDER BY count(*) {1}, {0} LIMIT {3}
-) AS counted"""
+OFTEN = """SELECT array_agg({0} ORDER BY seen {1}, {0}) FROM (SELECT {0}, count(*) AS seen FROM events AS o
+  WHERE {0} IS NOT NULL {2} GROUP BY {0} ORDER BY count(*) {1}, {0} LIMIT {3}) AS counted"""
 BY_OFTEN = {
     "most_frequent(i, 2)": ("i", "DESC", 2),
     "most_frequent(n, 3)": ("n", "DESC", 3),

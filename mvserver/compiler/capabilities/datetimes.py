@@ -331,7 +331,8 @@ CAPABILITIES: tuple[Capability, ...] = (
         note="numbers in the text must have as many digits as the pattern; text alone that is no date is NULL",
     ),
     capability(
-        "to_timestamp_ltz", "an instant of seconds (0), milliseconds (3) or microseconds (6) since 1970, or of text by a Java pattern",
+        "to_timestamp_ltz",
+        "an instant of seconds (0), milliseconds (3) or microseconds (6) since 1970, or of text by a Java pattern",
         [
             on(
                 (BIGINT, Parameter(Kind.INTEGER, constant=True)), t.TIMESTAMP_LTZ,

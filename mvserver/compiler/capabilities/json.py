@@ -187,7 +187,8 @@ CAPABILITIES: tuple[Capability, ...] = (
         [
             example("""array_to_string(json_path_all('{"h":1,"m":17,"a":"x"}', '$.*'), ' ')""", '1 17 "x"',
                     postgres=False),
-            example("""array_to_string(json_path_all('{"a":[{"b":1},{"b":2}]}', '$..b'), ' ')""", "1 2", postgres=False),
+            example("""array_to_string(json_path_all('{"a":[{"b":1},{"b":2}]}', '$..b'), ' ')""", "1 2",
+                    postgres=False),
             example("""array_to_string(json_path_all('[1,5,9,3]', '$[?(@ > 1 && @ < 9)]'), ' ')""", "5 3",
                     postgres=False),
             example("""array_to_string(json_path_all('[0,1,2,3,4]', '$[1:4:2,0]'), ' ')""", "1 3 0", postgres=False),

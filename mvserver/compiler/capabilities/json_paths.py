@@ -2,8 +2,8 @@
 
 A path is ``$`` and steps: ``.name``, ``['name']``, ``[0]``, ``[-1]``, ``.*``, ``[*]``, ``..`` before a step, ``[1:3]``,
 several of them in one pair of brackets, and ``[?(condition)]`` over what lies in the node, ``@``. The meaning is RFC
-9535's. A program is JSON: ``["key", name]``, ``["index", n]``, ``["all"]``, ``["slice", start, end, step]``, ``["any of",
-step ...]``, ``["below"]`` and ``["where", condition]``.
+9535's. A program is JSON: ``["key", name]``, ``["index", n]``, ``["all"]``, ``["slice", start, end, step]``,
+``["any of", step ...]``, ``["below"]`` and ``["where", condition]``.
 """
 
 from __future__ import annotations

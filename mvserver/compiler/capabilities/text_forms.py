@@ -82,7 +82,8 @@ CAPABILITIES: tuple[Capability, ...] = (
         ],
     ),
     capability(
-        "swapcase", "capitals small and small letters capital", [on((TEXT,), t.VARCHAR, f"{bounded.SWAPPED_CASE}({{0}})")],
+        "swapcase", "capitals small and small letters capital",
+        [on((TEXT,), t.VARCHAR, f"{bounded.SWAPPED_CASE}({{0}})")],
         [example("swapcase('aBcÉ1')", "AbCé1", postgres=False), example("swapcase('')", "", postgres=False)],
     ),
     capability(
