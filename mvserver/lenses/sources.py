@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from mvserver import sqlstates
 from mvserver.lenses.problems import Place, ProblemError, problem, unsupported
@@ -45,6 +45,7 @@ class KeyPart:
 
     name: str | None
     text: Written
+    never_null: bool = False
 
 
 @dataclass(frozen=True)
@@ -127,7 +128,7 @@ def _own_key(side: _Side) -> tuple[KeyPart, ...] | None:
         return None
     names: Sequence[str | None] = (None,) if key.primitive else key.fields
     return tuple(
-        KeyPart(name, written(side.place, by_alias(side.item.alias, column)))
+        KeyPart(name, written(side.place, by_alias(side.item.alias, column)), column in side.rows.not_null)
         for name, column in zip(names, side.rows.key_columns, strict=True)
     )
 
@@ -153,7 +154,20 @@ def _joined(joins: Sequence[Join], sides: list[_Side], reads: tuple[str, ...]) -
         else:
             key = _join_key(join, scope, left, side)
         kind = _TABLE if kind is _TABLE and side.rows.kind is _TABLE else _STREAM
-    return From(text, scope, kind, key, reads)
+    return From(text, _missing(scope, joins), kind, key, reads)
+
+
+def _missing(scope: Scope, joins: Sequence[Join]) -> Scope:
+    """With the columns that an outer join may find nothing for as ones that may be NULL."""
+    items = list(scope.items)
+    for number, join in enumerate(joins, start=1):
+        of_left = range(number) if join.side in ("RIGHT", "OUTER") else range(0)
+        of_right = (number,) if join.side in ("LEFT", "OUTER") else ()
+        for index in (*of_left, *of_right):
+            rows = items[index].rows
+            if rows is not None:
+                items[index] = replace(items[index], rows=replace(rows, not_null=frozenset()))
+    return replace(scope, items=tuple(items))
 
 
 def _check_within(join: Join, left: RowKind, right: RowKind) -> None:
@@ -223,7 +237,8 @@ def _join_key(join: Join, scope: Scope, left: Sequence[_Side], right: _Side) -> 
         if own is None or other is None:
             return None
         return tuple(
-            KeyPart(mine.name, _chosen(join, mine.text, its.text)) for mine, its in zip(own, other, strict=True)
+            KeyPart(mine.name, _chosen(join, mine.text, its.text), mine.never_null and its.never_null)
+            for mine, its in zip(own, other, strict=True)
         )
     aliases = {side.item.alias for side in left}
     pairs = [pair for each in _operands(join.on) if (pair := _compared(each, scope, aliases, right))]

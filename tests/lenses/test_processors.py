@@ -62,6 +62,7 @@ def test_the_merchants(bench: Bench) -> None:
     assert bench.notices == [
         'setting "commit.interval.ms" has no effect here',
         'setting "enable.auto.commit" has no effect here',
+        "line 21, column 7: CONCAT is given a value that may be NULL",
         'processor "p" is not running yet',
     ]
     assert kept(bench, "currentMerchants")["columns"] == (
