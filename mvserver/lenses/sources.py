@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from mvserver import sqlstates
+from mvserver.lenses.outer_tables import grouped
 from mvserver.lenses.problems import Place, ProblemError, problem, unsupported
 from mvserver.lenses.program import (
     Binary,
@@ -85,7 +86,10 @@ def from_of(select: Select, named: Mapping[str, Rows], topics: Topics) -> From:
             )
         reads += [join.source.name] if join.source.name in named else []
         sides.append(side)
-    return _joined(select.joins, sides, tuple(dict.fromkeys(reads)))
+    joined_reads = tuple(dict.fromkeys(reads))
+    if any(join.side == "OUTER" for join in select.joins) and all(side.rows.kind is _TABLE for side in sides):
+        return _outer_tables(select, sides, joined_reads)
+    return _joined(select.joins, sides, joined_reads)
 
 
 def _side(source: SourceName, kind: RowKind, named: Mapping[str, Rows], topics: Topics) -> _Side:
@@ -155,6 +159,57 @@ def _joined(joins: Sequence[Join], sides: list[_Side], reads: tuple[str, ...]) -
             key = _join_key(join, scope, left, side)
         kind = _TABLE if kind is _TABLE and side.rows.kind is _TABLE else _STREAM
     return From(text, _missing(scope, joins), kind, key, reads)
+
+
+def _outer_tables(select: Select, sides: Sequence[_Side], reads: tuple[str, ...]) -> From:
+    if len(select.joins) > 1:
+        raise unsupported(
+            select.joins[0].place,
+            "an OUTER join of TABLEs with more joins is not supported",
+            "Give it a name with WITH, and join that.",
+        )
+    join, (left, right) = select.joins[0], sides
+    _check_within(join, _TABLE, _TABLE)
+    scope = Scope((left.item, right.item), records=False)
+    on = _condition(join, left, right, scope)
+    keys = _whole_keys(join, left, right, scope)
+    text = written(left.text, join.place, " FULL JOIN ", right.text, " ON ", on)
+    grouped_text, outside, names = grouped((left.item, right.item), keys, text, select)
+    fields: Sequence[str | None] = (None,)
+    if left.rows.key is not None and not left.rows.key.primitive:
+        fields = left.rows.key.fields
+    by_column = dict(zip((one for one, _ in keys), names, strict=True))
+    parts = tuple(
+        KeyPart(field, written(join.place, by_column[name]), never_null=True)
+        for field, name in zip(fields, left.rows.key_columns, strict=True)
+    )
+    return From(grouped_text, _missing(outside, select.joins), _TABLE, parts, reads)
+
+
+def _whole_keys(join: Join, left: _Side, right: _Side, scope: Scope) -> Sequence[tuple[str, str]]:
+    """Pairs of the key columns of both sides, which ON compares, and nothing else."""
+    if join.on is None:
+        return list(zip(left.rows.key_columns, right.rows.key_columns, strict=True))
+    found: list[tuple[str, str]] = []
+    columns = [{by_alias(side.item.alias, name): name for name in side.rows.key_columns} for side in (left, right)]
+    operands = _operands(join.on)
+    for each in operands:
+        pair = _compared(each, scope, {left.item.alias}, right)
+        if pair is not None:
+            one, other = (expression(side, scope).text for side in pair)
+            if one in columns[0] and other in columns[1]:
+                found.append((columns[0][one], columns[1][other]))
+    whole = all(
+        sorted(pair[index] for pair in found) == sorted(side.rows.key_columns)
+        for index, side in enumerate((left, right))
+    )
+    if not whole or len(found) < len(operands):
+        raise unsupported(
+            join.place,
+            "an OUTER join of TABLEs compares their whole keys, and nothing else",
+            "GROUP BY the fields first: they are the key then.",
+        )
+    return found
 
 
 def _missing(scope: Scope, joins: Sequence[Join]) -> Scope:

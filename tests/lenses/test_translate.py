@@ -77,6 +77,12 @@ def translated(text: str) -> Translated:
         ("SELECT STREAM name, land FROM cities RIGHT JOIN people",
          """SELECT "people"."_key" AS "_key", "people"."name" AS "name", "cities"."land" AS "land" """
          """FROM "people" AS "people" LEFT JOIN "cities" AS "cities" ON "cities"."_key" = "people"."_key\""""),
+        ("SELECT TABLE c.land FROM cities AS c OUTER JOIN numbers AS n ON n._key = c._key WHERE n._value > 1",
+         """SELECT "joined"."k0" AS "_key", "joined"."c0" AS "land" FROM """
+         """(SELECT coalesce("c"."_key", "n"."_key") AS "k0", """
+         """mode() WITHIN GROUP (ORDER BY "c"."land") AS "c0", mode() WITHIN GROUP (ORDER BY "n"."_value") AS "c1" """
+         """FROM "cities" AS "c" FULL JOIN "numbers" AS "n" ON ("n"."_key" = "c"."_key") """
+         """GROUP BY coalesce("c"."_key", "n"."_key")) AS "joined" WHERE ("joined"."c1" > 1)"""),
         ("SELECT STREAM id, tag FROM people LATERAL tags AS tag",
          """SELECT "people"."_key" AS "_key", "people"."id" AS "id", "tag"."tag" AS "tag" FROM "people" AS "people" """
          """CROSS JOIN UNNEST("people"."tags") AS "tag\""""),
@@ -125,6 +131,9 @@ def test_places_are_kept() -> None:
         ("SELECT STREAM id FROM people JOIN t ON people._key = t._key", "1:44", "a join of two streams needs WITHIN"),
         ("SELECT STREAM id FROM people JOIN cities WITHIN 1h", "1:63", "WITHIN is for joins of two streams"),
         ("SELECT STREAM id FROM people OUTER JOIN cities", "1:44", "a OUTER join of a STREAM with a TABLE"),
+        ("SELECT TABLE land FROM cities OUTER JOIN numbers ON cities.city = numbers._key", "1:45",
+         "an OUTER join of TABLEs compares their whole keys"),
+        ("SELECT TABLE land FROM cities OUTER JOIN numbers WITHIN 1h", "1:71", "WITHIN is for joins of two streams"),
         ("SELECT STREAM id FROM cities LEFT JOIN people", "1:44", "a LEFT join of a TABLE with a STREAM"),
         ("SELECT STREAM x FROM people JOIN keyed WITHIN 1h", "1:43", 'the keys of "people" and "keyed" have different'),
         ("SELECT STREAM id FROM people JOIN people WITHIN 1h", "1:49", '"people" is named twice in FROM'),
