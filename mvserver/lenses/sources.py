@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from mvserver import sqlstates
-from mvserver.lenses.outer_tables import grouped
 from mvserver.lenses.problems import Place, ProblemError, problem, unsupported
 from mvserver.lenses.program import (
     Binary,
@@ -51,13 +50,15 @@ class KeyPart:
 
 @dataclass(frozen=True)
 class From:
-    """``key`` is the key of its rows, None where nothing is known of it."""
+    """``key`` is the key of its rows, None where nothing is known of it. An OUTER join of TABLEs has a ``shared_key``: its
+    rows are told apart by the keys of both sides, of which one may be NULL."""
 
     text: Written
     scope: Scope
     kind: RowKind
     key: tuple[KeyPart, ...] | None
     reads: tuple[str, ...]  # the named queries
+    shared_key: tuple[Written, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -87,7 +88,8 @@ def from_of(select: Select, named: Mapping[str, Rows], topics: Topics) -> From:
         reads += [join.source.name] if join.source.name in named else []
         sides.append(side)
     joined_reads = tuple(dict.fromkeys(reads))
-    if any(join.side == "OUTER" for join in select.joins) and all(side.rows.kind is _TABLE for side in sides):
+    outer = any(join.side == "OUTER" for join in select.joins)
+    if outer and not select.group_by and all(side.rows.kind is _TABLE for side in sides):
         return _outer_tables(select, sides, joined_reads)
     return _joined(select.joins, sides, joined_reads)
 
@@ -161,7 +163,7 @@ def _joined(joins: Sequence[Join], sides: list[_Side], reads: tuple[str, ...]) -
     return From(text, _missing(scope, joins), kind, key, reads)
 
 
-def _outer_tables(select: Select, sides: Sequence[_Side], reads: tuple[str, ...]) -> From:
+def _outer_tables(select: Select, sides: list[_Side], reads: tuple[str, ...]) -> From:
     if len(select.joins) > 1:
         raise unsupported(
             select.joins[0].place,
@@ -169,21 +171,14 @@ def _outer_tables(select: Select, sides: Sequence[_Side], reads: tuple[str, ...]
             "Give it a name with WITH, and join that.",
         )
     join, (left, right) = select.joins[0], sides
-    _check_within(join, _TABLE, _TABLE)
-    scope = Scope((left.item, right.item), records=False)
-    on = _condition(join, left, right, scope)
-    keys = _whole_keys(join, left, right, scope)
-    text = written(left.text, join.place, " FULL JOIN ", right.text, " ON ", on)
-    grouped_text, outside, names = grouped((left.item, right.item), keys, text, select)
-    fields: Sequence[str | None] = (None,)
-    if left.rows.key is not None and not left.rows.key.primitive:
-        fields = left.rows.key.fields
-    by_column = dict(zip((one for one, _ in keys), names, strict=True))
-    parts = tuple(
-        KeyPart(field, written(join.place, by_column[name]), never_null=True)
-        for field, name in zip(fields, left.rows.key_columns, strict=True)
+    plain = _joined(select.joins, sides, reads)
+    shared = tuple(
+        written(f"coalesce({by_alias(left.item.alias, one)}, {by_alias(right.item.alias, other)})")
+        for one, other in _whole_keys(join, left, right, Scope((left.item, right.item), records=False))
     )
-    return From(grouped_text, _missing(outside, select.joins), _TABLE, parts, reads)
+    own = _own_key(left) or ()
+    key = tuple(KeyPart(part.name, text, never_null=True) for part, text in zip(own, shared, strict=True))
+    return replace(plain, key=key, shared_key=shared)
 
 
 def _whole_keys(join: Join, left: _Side, right: _Side, scope: Scope) -> Sequence[tuple[str, str]]:
@@ -199,6 +194,8 @@ def _whole_keys(join: Join, left: _Side, right: _Side, scope: Scope) -> Sequence
             one, other = (expression(side, scope).text for side in pair)
             if one in columns[0] and other in columns[1]:
                 found.append((columns[0][one], columns[1][other]))
+    order = {name: place for place, name in enumerate(left.rows.key_columns)}
+    found.sort(key=lambda pair: order[pair[0]])
     whole = all(
         sorted(pair[index] for pair in found) == sorted(side.rows.key_columns)
         for index, side in enumerate((left, right))

@@ -69,10 +69,19 @@ def _projected(select: Select, source: From) -> Translated:
     values = _values(select, scope, nulls)
     keys = _keys(select, source, scope, nulls)
     outputs = [*(keys or ()), *values]
-    result = _select(outputs, text, select, scope)
+    if source.shared_key:
+        result = _select([*(keys or ()), *map(_only, values)], text, select, scope)
+        result.add(" GROUP BY ", joined(", ", list(source.shared_key)))
+    else:
+        result = _select(outputs, text, select, scope)
     key = None if keys is None else key_of([each.column for each in keys])
     rows = Rows(select.kind, key, _facet(values), not_null=_never_null(outputs))
     return Translated(result, rows, source.reads, findings=tuple(nulls.findings))
+
+
+def _only(output: _Output) -> _Output:
+    """The value of the one row that a group has: its most frequent one, which needs no order of the rows."""
+    return replace(output, text=written("mode() WITHIN GROUP (ORDER BY ", output.text, ")"))
 
 
 def _nulls(select: Select, scope: Scope) -> Nullability:

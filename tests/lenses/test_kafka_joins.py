@@ -34,7 +34,7 @@ WITH scores AS (SELECT TABLE * FROM js-scores);
 WITH per-city AS (SELECT TABLE COUNT(*) AS users FROM users GROUP BY city);
 INSERT INTO j-inner SELECT TABLE name, score FROM users JOIN scores;
 INSERT INTO j-left SELECT TABLE name, score FROM users LEFT JOIN scores ON users._key = scores._key;
-INSERT INTO j-full SELECT TABLE users._key AS user, name, score FROM users OUTER JOIN scores;
+INSERT INTO j-full SELECT TABLE users._key AS user, UPPER(name) AS name, score, 1 AS one FROM users OUTER JOIN scores;
 INSERT INTO j-sums SELECT TABLE COUNT(*) AS n, SUM(score) AS s FROM users AS u OUTER JOIN scores AS c ON c._key = u._key
 WHERE city IS NOT NULL GROUP BY city;
 INSERT INTO j-best SELECT TABLE MAX(score) AS best, COUNT(*) AS n FROM users JOIN scores GROUP BY city;
@@ -104,9 +104,9 @@ def test_joins_and_windows(session: Connection[tuple[Any, ...]], kafka_broker: K
             b"u3": {"name": "cid", "score": 7},
         },
     )
-    full = lambda name, score, user: {"user": user, "name": name, "score": score}  # noqa: E731
-    there = {b"u0": full(None, 1, None), b"u1": full("ann", 5, "u1")}
-    broker.rows("j-full", {**there, b"u2": full("ben", None, "u2"), b"u3": full("cid", 7, "u3")})
+    full = lambda name, score, user: {"user": user, "name": name, "score": score, "one": 1}  # noqa: E731
+    there = {b"u0": full(None, 1, None), b"u1": full("ANN", 5, "u1")}
+    broker.rows("j-full", {**there, b"u2": full("BEN", None, "u2"), b"u3": full("CID", 7, "u3")})
     broker.rows("j-sums", {b"Bonn": {"n": 2, "s": 5}, b"Kiel": {"n": 1, "s": 7}})
     broker.rows("j-best", {b"Bonn": {"best": 5, "n": 1}, b"Kiel": {"best": 7, "n": 1}})
     broker.rows("j-cities", {b"Bonn": {"tens": 20}})
@@ -114,12 +114,12 @@ def test_joins_and_windows(session: Connection[tuple[Any, ...]], kafka_broker: K
     broker.put("js-scores", (b"u2", as_json({"score": 9}), 50), (b"u3", None, 50))
     broker.put("js-users", (b"u1", as_json({"name": "ann", "city": "Kiel"}), 51))
     broker.rows("j-inner", {b"u1": {"name": "ann", "score": 5}, b"u2": {"name": "ben", "score": 9}})
-    broker.rows("j-full", {**there, b"u2": full("ben", 9, "u2"), b"u3": full("cid", None, "u3")})
+    broker.rows("j-full", {**there, b"u2": full("BEN", 9, "u2"), b"u3": full("CID", None, "u3")})
     broker.rows("j-sums", {b"Bonn": {"n": 1, "s": 9}, b"Kiel": {"n": 2, "s": 5}})
     broker.rows("j-best", {b"Bonn": {"best": 9, "n": 1}, b"Kiel": {"best": 5, "n": 1}})
     broker.rows("j-cities", {b"Kiel": {"tens": 20}})
     broker.put("js-users", (b"u3", None, 52), (b"u0", as_json({"name": "eve", "city": "Ulm"}), 52))
-    broker.rows("j-full", {**there, b"u0": full("eve", 1, "u0"), b"u2": full("ben", 9, "u2")})
+    broker.rows("j-full", {**there, b"u0": full("EVE", 1, "u0"), b"u2": full("BEN", 9, "u2")})
     # each tap meets the row of its time; those of nobody are there with NULL
     found = broker.records("j-table", 3)
     assert sorted(found, key=str) == [

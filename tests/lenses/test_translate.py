@@ -78,11 +78,12 @@ def translated(text: str) -> Translated:
          """SELECT "people"."_key" AS "_key", "people"."name" AS "name", "cities"."land" AS "land" """
          """FROM "people" AS "people" LEFT JOIN "cities" AS "cities" ON "cities"."_key" = "people"."_key\""""),
         ("SELECT TABLE c.land FROM cities AS c OUTER JOIN numbers AS n ON n._key = c._key WHERE n._value > 1",
-         """SELECT "joined"."k0" AS "_key", "joined"."c0" AS "land" FROM """
-         """(SELECT coalesce("c"."_key", "n"."_key") AS "k0", """
-         """mode() WITHIN GROUP (ORDER BY "c"."land") AS "c0", mode() WITHIN GROUP (ORDER BY "n"."_value") AS "c1" """
+         """SELECT coalesce("c"."_key", "n"."_key") AS "_key", mode() WITHIN GROUP (ORDER BY "c"."land") AS "land" """
          """FROM "cities" AS "c" FULL JOIN "numbers" AS "n" ON ("n"."_key" = "c"."_key") """
-         """GROUP BY coalesce("c"."_key", "n"."_key")) AS "joined" WHERE ("joined"."c1" > 1)"""),
+         """WHERE ("n"."_value" > 1) GROUP BY coalesce("c"."_key", "n"."_key")"""),
+        ("SELECT TABLE COUNT(*) AS n FROM cities AS c OUTER JOIN numbers AS n GROUP BY land",
+         """SELECT "c"."land" AS "_key", count(*) AS "n" FROM "cities" AS "c" FULL JOIN "numbers" AS "n" """
+         """ON "c"."_key" = "n"."_key" GROUP BY "c"."land\""""),
         ("SELECT STREAM id, tag FROM people LATERAL tags AS tag",
          """SELECT "people"."_key" AS "_key", "people"."id" AS "id", "tag"."tag" AS "tag" FROM "people" AS "people" """
          """CROSS JOIN UNNEST("people"."tags") AS "tag\""""),
