@@ -50,8 +50,8 @@ class KeyPart:
 
 @dataclass(frozen=True)
 class From:
-    """``key`` is the key of its rows, None where nothing is known of it. An OUTER join of TABLEs has a ``shared_key``: its
-    rows are told apart by the keys of both sides, of which one may be NULL."""
+    """``key`` is the key of its rows, None where nothing is known of it. An OUTER join of TABLEs has a ``shared_key``:
+    its rows are told apart by the keys of both sides, of which one may be NULL."""
 
     text: Written
     scope: Scope
