@@ -29,6 +29,7 @@ from tests.services.kafka import create_topic
 pytestmark = [pytest.mark.spark, pytest.mark.kafka, pytest.mark.postgres]
 
 SEED = 20_261_124
+EACH_CHANGE = 4  # programs of the tier that every change runs
 PROGRAMS = int(os.environ.get("MV_ORACLE_LENSES", "0"))
 SETTLE_S = 240.0
 _RELATION = (
@@ -44,25 +45,27 @@ def server() -> Iterator[LiveServer]:
 
 
 @pytest.mark.parametrize(
-    ("programs", "kills"), [(PROGRAMS or 6, 0), pytest.param(PROGRAMS or 40, 2, marks=pytest.mark.night)]
+    ("programs", "kills"), [(PROGRAMS or EACH_CHANGE, 0), pytest.param(PROGRAMS or 40, 2, marks=pytest.mark.night)]
 )
 def test_targets_are_what_postgresql_computes(
     server: LiveServer, kafka_broker: KafkaBroker, postgres_server: Any, programs: int, kills: int
 ) -> None:
-    drawn = random.SystemRandom().getrandbits(32) if programs > 6 else SEED
+    drawn = random.SystemRandom().getrandbits(32) if programs > EACH_CHANGE else SEED
     seed = int(os.environ.get("MV_ORACLE_SEED", drawn))
     print(f"seed {seed} (MV_ORACLE_SEED), {programs} programs")
     rng = random.Random(seed)
-    topics = tuple(f"{name}{uuid.uuid4().hex[:8]}" for name in ("one", "two"))
+    mark = uuid.uuid4().hex[:8]
+    topics, whole = (f"one{mark}", f"two{mark}"), (f"onewhole{mark}", f"twowhole{mark}")
     given = [[*records(rng, 150), *ends()] for _ in topics]
     server.run(f"CREATE STORE k WITH ('type' = KAFKA, 'uris' = '{kafka_broker.bootstrap}')")
-    for topic in topics:
+    for topic in (*topics, *whole):
         create_topic(kafka_broker, topic, PARTITIONS)
         server.run(_RELATION.format(topic, FIELDS, topic))
     pieces = [_pieces(rng, each, kills + 2) for each in given]
     producer = Producer({"bootstrap.servers": kafka_broker.bootstrap})
     _produce(producer, topics, [piece[0] for piece in pieces], rng)
-    inserts = _register(server, LensesWriter(rng, (topics[0], topics[1])), programs)
+    _produce(producer, whole, given, rng)
+    inserts = _register(server, LensesWriter(rng, topics, whole), programs)
     for number in range(1, kills + 2):
         _produce(producer, topics, [piece[number] for piece in pieces], rng)
         if number <= kills:
