@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from mvserver import sqlstates
+from mvserver import limits, sqlstates
 from mvserver.lenses.problems import ProblemError, problem, unsupported
 from mvserver.lenses.program import Call, CastTo, Literal, Selection
 from mvserver.lenses.written import Written, joined, written
@@ -232,7 +232,9 @@ def called(call: Call, argument: Callable[[int], Written]) -> Written:
         raise _wrong_number(call, found)
     if call.name in _COUNTED and len(call.arguments) == 2 and not _is_count(call.arguments[1]):
         raise problem(
-            call.place, sqlstates.INVALID_PARAMETER_VALUE, f"the second argument of {call.name} is a whole number"
+            call.place,
+            sqlstates.INVALID_PARAMETER_VALUE,
+            f"the second argument of {call.name} is a whole number from 1 to {limits.TOP_VALUES_MAX}",
         )
     if found.of_time:
         return _filled(found.template, call, lambda index: _instant(call.arguments[index], argument(index)))
@@ -246,7 +248,9 @@ def _instant(given: object, text: Written) -> Written:
 
 
 def _is_count(argument: object) -> bool:
-    return isinstance(argument, Literal) and argument.kind == "number" and argument.text.isdigit()
+    if not isinstance(argument, Literal) or argument.kind != "number" or not argument.text.isdigit():
+        return False
+    return len(argument.text) < 10 and 1 <= int(argument.text) <= limits.TOP_VALUES_MAX
 
 
 def _wrong_number(call: Call, found: Function) -> ProblemError:
