@@ -180,7 +180,7 @@ _REFUSED = {
     "DUMP": "MKSTRING writes a value as text.",
     "TYPEOF": "Types are those of the declarations and of the schema registry.",
     **dict.fromkeys(
-        ("HEADERASDOUBLE", "HEADERASFLOAT", "HEADERASINT", "HEADERASLONG", "HEADERKEYS"),
+        ("HEADERASDOUBLE", "HEADERASFLOAT", "HEADERASINT", "HEADERASLONG"),
         "HEADERASSTRING gives a header as text; CAST that.",
     ),
     **dict.fromkeys(

@@ -88,6 +88,9 @@ class _Translator:
     def call(self, node: Call) -> Written:
         if node.name == "UUID" and not node.arguments and not node.star:
             return self._uuid(node)
+        if node.name == "HEADERKEYS" and not node.arguments and not node.star:
+            self._scope.text(Selection(("_meta", "headers", ""), node.place))  # where there are records
+            return written(node.place, "map_keys(rowmetadata()->headers)")
         if node.name == "HEADERASSTRING" and len(node.arguments) == 1:
             return self._header(node, node.arguments[0])
         if not is_aggregate(node):

@@ -36,10 +36,16 @@ class Broker:
         self._bootstrap = bootstrap
         self._producer = Producer({"bootstrap.servers": bootstrap})
 
-    def put(self, topic: str, *records: tuple[bytes | None, bytes | None, int]) -> None:
+    def put(
+        self,
+        topic: str,
+        *records: tuple[bytes | None, bytes | None, int],
+        headers: list[tuple[str, str | bytes | None]] | None = None,
+    ) -> None:
         """Each record is (key, value, seconds after a fixed moment)."""
         for key, value, second in records:
-            self._producer.produce(topic, key=key, value=value, timestamp=NOW_MS + second * 1000)
+            moment = NOW_MS + second * 1000
+            self._producer.produce(topic, key=key, value=value, timestamp=moment, headers=headers or [])
         assert self._producer.flush(30) == 0
 
     def records(self, topic: str, count: int) -> list[tuple[bytes | None, Any]]:
@@ -370,7 +376,8 @@ FUNCTIONS: dict[str, Any] = {
     "JSON_EXTRACT_FIRST('{\"hour\": 1, \"minute\": 17}', '$.hour')": "1",
     "JSON_EXTRACT_FIRST('{\"a\": \"x\"}', '$.b')": None,
     "JSON_EXTRACT_ALL('{\"hour\": 1, \"minute\": 17}', '$.*')": ["1", "17"],
-    "HEADERASSTRING('trace')": None,
+    "HEADERASSTRING('trace')": "t1",
+    "HEADERKEYS()": ["trace"],
     "CAST(i AS STRING)": "41",
     "CAST('12' AS LONG)": 12,
     "CAST(i AS DOUBLE) / 2": 20.5,
@@ -386,7 +393,8 @@ FUNCTIONS: dict[str, Any] = {
     "CASE WHEN n IS NOT NULL THEN 1 END": None,
     "part.a.b": 5,
     "_meta.partition": 0,
-    "_meta.headers.trace": None,
+    "_meta.headers.trace": "t1",
+    "_meta.headers.none": None,
 }
 
 
@@ -396,7 +404,7 @@ def test_every_function(session: Connection[tuple[Any, ...]], broker: Broker) ->
         "('topic' = 'fs', 'value.format' = 'json', 'topic.partitions' = 1, 'topic.replicas' = 1)"
     )
     row = {"t": "Straße", "i": 41, "xs": ["a", "b"], "part": {"a": {"b": 5}}}
-    broker.put("fs", (b"kept as it is", as_json(row), 0))
+    broker.put("fs", (b"kept as it is", as_json(row), 0), headers=[("trace", b"t1")])
     items = ", ".join(f"{text} AS r{number}" for number, text in enumerate(FUNCTIONS))
     run(session, f"SET defaults.topic.autocreate = true; INSERT INTO functions SELECT STREAM {items} FROM fs")
     ((key, found),) = broker.records("functions", 1)
