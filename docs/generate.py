@@ -40,6 +40,7 @@ _TITLES = {
     "json": "JSON",
     "collections": "Arrays, maps and structs",
     "encoding": "Encoding and hashing",
+    "obfuscation": "Obfuscation",
 }
 
 _HEAD = """\
@@ -75,8 +76,10 @@ refused (0A000).
 | `percentile_disc(p) WITHIN GROUP (ORDER BY x [DESC])` | all but arrays, maps and structs | x's type |
 | `mode() WITHIN GROUP (ORDER BY x [DESC])` | all but arrays, maps and structs | x's type |
 | `string_agg(x, separator)`, `listagg(x [, separator])` | text | text |
-| `array_agg(x)` | all but arrays, maps and structs | an array of x's type, with NULLs |
+| `array_agg(x [, k])` | all but arrays, maps and structs | an array of x's type, with NULLs; at most the first k |
 | `topk(x, k)`, `topkdistinct(x, k)` | numbers, text, dates, times, timestamps | an array of the k greatest values |
+| `bottomk(x, k)`, `bottomkdistinct(x, k)` | numbers, text, dates, times, timestamps | an array of the k least values |
+| `most_frequent(x, k)`, `least_frequent(x, k)` | all but arrays, maps and structs | an array of the k values |
 | `approx_count_distinct(x)` | all but arrays, maps and structs | bigint |
 | `approx_percentile(x, p)`, `percentile_approx` | numbers | double precision |
 
@@ -91,7 +94,9 @@ are read. The values of `string_agg(DISTINCT …)` and `array_agg(DISTINCT …)`
 constant; `listagg` has `,` without one.
 
 `p` is a constant from 0 to 1. `percentile_cont` is computed between the two nearest values. `percentile_disc` is one of
-the values. `mode` is the most frequent value; among equally frequent ones it is the first in the order given. All are
+the values. `mode` is the most frequent value; among equally frequent ones it is the first in the order given.
+`most_frequent` has the values that came most often, and `least_frequent` those that came least often, the first of them
+first, and of equally frequent ones the least. All are
 exact. `approx_percentile` is within 1 % of the value that `percentile_disc` gives, and `approx_count_distinct` has a
 standard error of 1.6 %. Their state does not grow with the number of values beyond some thousand rows a group.
 

@@ -82,6 +82,7 @@ COLLECT_ALL_ANYWAY_AFTER_OBJECTS = 2_000_000  # even while large statements are 
 RECURSION_LIMIT = 6_000  # Python frames: what the deepest accepted statement needs, with room for its readers
 ERROR_EXCERPT_CHARACTERS_MAX = 200  # of a statement's text quoted in a syntax error
 LENSES_PROBLEMS_SHOWN_MAX = 100  # errors of one program in the dialect lenses that are told one by one
+LENSES_WARNINGS_SHOWN_MAX = 20  # of one such program
 LENSES_STATEMENTS_MAX = 500  # of one such program: each INSERT is a query
 IDENTIFIER_BYTES_MAX = 63  # PostgreSQL's NAMEDATALEN - 1
 ENUM_LABELS_MAX = 10_000  # of one type: each plan that names it has all of them in its text

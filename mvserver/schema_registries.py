@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from mvserver import sqlstates
 from mvserver.client_cache import ClientCache
 from mvserver.described_schemas import described
 from mvserver.errors import SqlError
+from mvserver.record_keys import field_of_key
 from mvserver.routing.properties import text_of
 from mvserver.routing.registered_columns import subject_of
 from mvserver.sql.statements.base import Value
@@ -117,7 +119,7 @@ def _written_parts(sink: Relation) -> Iterator[tuple[str, Callable[[str | None],
     columns = [decode_column(c.name, c.type, c.not_null) for c in sink.columns]
     of_value = [column for column in columns if column.name not in excluded]
     key = sink.key_columns or sink.columns_of("key.columns")
-    of_key = [column for name in key for column in columns if column.name == name]
+    of_key = [replace(column, name=field_of_key(name)) for name in key for column in columns if column.name == name]
     formats = (sink.property("value.format") or "json", sink.property("key.format") if key else None)
     for format_, part, is_key in ((formats[0], of_value, False), (formats[1], of_key, True)):
         make = None if format_ is None else format_of(format_).written

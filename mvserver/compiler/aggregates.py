@@ -5,7 +5,8 @@ DOUBLE DOUBLE. AVG of exact numbers is DECIMAL(38, max(6, s + 4)) rounded half a
 Variances and standard deviations are DOUBLE for every argument (PostgreSQL answers numeric for exact ones). MIN, MAX,
 FIRST_VALUE, LAST_VALUE, PERCENTILE_DISC and MODE keep the type; PERCENTILE_CONT and APPROX_PERCENTILE are DOUBLE.
 FIRST_VALUE and LAST_VALUE are Flink's, by event time and without NULLs, as is LISTAGG; APPROX_COUNT_DISTINCT and
-APPROX_PERCENTILE are named as Spark's, TOPK and TOPKDISTINCT as ksqlDB's; the others are PostgreSQL's.
+APPROX_PERCENTILE are named as Spark's, TOPK and TOPKDISTINCT as ksqlDB's; BOTTOMK, MOST_FREQUENT, LEAST_FREQUENT and
+the limit of ARRAY_AGG are the server's own; the others are PostgreSQL's.
 """
 
 from __future__ import annotations
@@ -51,6 +52,10 @@ AGGREGATES: Mapping[str, Aggregate] = {
     "array_agg": Aggregate.ARRAY_AGG,
     "topk": Aggregate.TOP,
     "topkdistinct": Aggregate.TOP,
+    "bottomk": Aggregate.BOTTOM,
+    "bottomkdistinct": Aggregate.BOTTOM,
+    "most_frequent": Aggregate.FREQUENT,
+    "least_frequent": Aggregate.RARE,
     "approx_count_distinct": Aggregate.CARDINALITY,
     "approx_percentile": Aggregate.PERCENTILE_DISC,
     "percentile_approx": Aggregate.PERCENTILE_DISC,
@@ -65,10 +70,11 @@ _DEVIATIONS = frozenset({Aggregate.VAR_POP, Aggregate.VAR_SAMP, Aggregate.STDDEV
 _LOGICAL = frozenset({Aggregate.BOOL_AND, Aggregate.BOOL_OR})
 _PERCENTILES = frozenset({Aggregate.PERCENTILE_CONT, Aggregate.PERCENTILE_DISC})
 WITHIN_GROUP = _PERCENTILES | {Aggregate.MODE}
+_CHOSEN = frozenset({Aggregate.TOP, Aggregate.BOTTOM, Aggregate.FREQUENT, Aggregate.RARE})  # so many of their values
 _KEEPS_TYPE = TIMED | {Aggregate.PERCENTILE_DISC, Aggregate.MODE}
 _SAME_WITHOUT_DISTINCT = _LOGICAL | {Aggregate.MIN, Aggregate.MAX}
-_TAKES_UNKNOWN = _KEEPS_TYPE | {
-    Aggregate.COUNT, Aggregate.MIN, Aggregate.MAX, Aggregate.ARRAY_AGG, Aggregate.TOP, Aggregate.CARDINALITY,
+_TAKES_UNKNOWN = _KEEPS_TYPE | _CHOSEN | {
+    Aggregate.COUNT, Aggregate.MIN, Aggregate.MAX, Aggregate.ARRAY_AGG, Aggregate.CARDINALITY,
 }  # fmt: skip
 _NO_CHANGE = "DISTINCT does not change which value is the first or the last: leave it out."
 _NEEDLESS_DISTINCT: Mapping[Aggregate | str, str] = {
@@ -76,6 +82,9 @@ _NEEDLESS_DISTINCT: Mapping[Aggregate | str, str] = {
     Aggregate.LAST_VALUE: _NO_CHANGE,
     Aggregate.CARDINALITY: "It counts distinct values: leave DISTINCT out.",
     Aggregate.TOP: "TOPKDISTINCT takes each value once.",
+    Aggregate.BOTTOM: "BOTTOMKDISTINCT takes each value once.",
+    Aggregate.FREQUENT: "It has each value once: leave DISTINCT out.",
+    Aggregate.RARE: "It has each value once: leave DISTINCT out.",
     "approx_percentile": "Use PERCENTILE_DISC over a SELECT DISTINCT.",
 }
 
@@ -103,21 +112,21 @@ def aggregate_call(written: AggregateText) -> AggregateCall:
         return _ordered_call(function, written, written.order)
     if function is Aggregate.STRING_AGG:
         return _joined_call(written, written.arguments)
-    if function is Aggregate.TOP:
-        return _top_call(written, written.arguments)
+    if function in _CHOSEN:
+        return _chosen_call(function, written, written.arguments)
     if written.name in _APPROXIMATE_PERCENTILES:
         return _approximate_percentile(written, written.arguments)
     if function is Aggregate.CARDINALITY:
         return _cardinality_call(written, written.arguments)
-    (argument,) = written.arguments
-    argument = _known(function, argument, written)
+    argument = _known(function, written.arguments[0], written)
     result = _result(function, argument.type)
     if result is None:
         raise _undefined(written, written.arguments)
+    limit = _greatest_number(written, written.arguments) if len(written.arguments) > 1 else None
     if not written.distinct or function in _SAME_WITHOUT_DISTINCT:
         if function in _DEVIATIONS:
             argument = coerce(argument, t.DOUBLE)
-        return AggregateCall(function, argument, result, written.where)
+        return AggregateCall(function, argument, result, written.where, limit=limit)
     if argument.type.kind not in _SCALARS:
         raise SqlError(
             sqlstates.FEATURE_NOT_SUPPORTED,
@@ -126,7 +135,7 @@ def aggregate_call(written: AggregateText) -> AggregateCall:
             position=written.position,
         )
     # What is kept value by value must have one form for equal values.
-    return AggregateCall(function, normalized_key(argument), result, written.where, distinct=True)
+    return AggregateCall(function, normalized_key(argument), result, written.where, distinct=True, limit=limit)
 
 
 def _check_form(function: Aggregate, written: AggregateText) -> None:
@@ -168,8 +177,8 @@ def _check_form(function: Aggregate, written: AggregateText) -> None:
             "count(*) must be used to call a parameterless aggregate function",
             position=position,
         )
-    two = name in _APPROXIMATE_PERCENTILES or function is Aggregate.TOP or name == "string_agg"
-    allowed = (1, 2) if name == "listagg" else (2,) if two else (1,)
+    two = name in _APPROXIMATE_PERCENTILES or function in _CHOSEN or name == "string_agg"
+    allowed = (1, 2) if name in ("listagg", "array_agg") else (2,) if two else (1,)
     if len(arguments) not in allowed:
         raise _undefined(written, arguments)
     needless = _NEEDLESS_DISTINCT.get("approx_percentile" if name in _APPROXIMATE_PERCENTILES else function)
@@ -223,10 +232,25 @@ def _joined_call(written: AggregateText, arguments: tuple[Expression, ...]) -> A
     )
 
 
-def _top_call(written: AggregateText, arguments: tuple[Expression, ...]) -> AggregateCall:
-    argument = _known(Aggregate.TOP, arguments[0], written)
+def _chosen_call(function: Aggregate, written: AggregateText, arguments: tuple[Expression, ...]) -> AggregateCall:
+    argument = _known(function, arguments[0], written)
+    if argument.type.kind not in (_ORDERED if function in (Aggregate.TOP, Aggregate.BOTTOM) else _SCALARS):
+        raise _undefined(written, arguments)
+    element = t.VARCHAR if argument.type.kind is Kind.VARCHAR else argument.type
+    return AggregateCall(
+        function,
+        normalized_key(argument),
+        t.array(element),
+        written.where,
+        distinct=written.name in ("topkdistinct", "bottomkdistinct"),
+        limit=_greatest_number(written, arguments),
+    )
+
+
+def _greatest_number(written: AggregateText, arguments: tuple[Expression, ...]) -> int:
+    """How many values the result has at most."""
     limit = arguments[1].value if isinstance(arguments[1], Literal) else None
-    if argument.type.kind not in _ORDERED or isinstance(limit, bool):
+    if isinstance(limit, bool):
         raise _undefined(written, arguments)
     if not isinstance(limit, int) or not 1 <= limit <= limits.TOP_VALUES_MAX:
         raise SqlError(
@@ -234,15 +258,7 @@ def _top_call(written: AggregateText, arguments: tuple[Expression, ...]) -> Aggr
             f"argument 2 of {written.name} must be a constant from 1 to {limits.TOP_VALUES_MAX}",
             position=written.position,
         )
-    element = t.VARCHAR if argument.type.kind is Kind.VARCHAR else argument.type
-    return AggregateCall(
-        Aggregate.TOP,
-        normalized_key(argument),
-        t.array(element),
-        written.where,
-        distinct=written.name == "topkdistinct",
-        limit=limit,
-    )
+    return limit
 
 
 def _approximate_percentile(written: AggregateText, arguments: tuple[Expression, ...]) -> AggregateCall:

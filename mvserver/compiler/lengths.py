@@ -22,6 +22,7 @@ from mvserver.sql.types import Kind
 _SCALAR_CHARACTERS = 400  # of a number, date or boolean as text: a double has up to some 310 digits
 _DOUBLING = frozenset({"hex", "encode", "to_base64", "quote_literal", "url_encode"})
 _MEASURED = frozenset({"repeat", "space", "replace", "regexp_replace", "lpad", "rpad", "array_to_string"})
+_WITHIN_BOUND = frozenset({"center", "regexp_match", "regexp_groups", "json_path_first", "json_path_all"})
 _JOINING = frozenset({"||", "concat", "concat_ws"})
 _LONG_KINDS = frozenset({Kind.VARCHAR, Kind.VARBINARY, Kind.ARRAY, Kind.MAP, Kind.STRUCT})
 
@@ -106,6 +107,8 @@ def _of_call(node: Call, parts: Sequence[Length]) -> Length:
     if name in _MEASURED:
         grown = grown_length(name, node.arguments, parts)
         return grown if grown is not None and grown.is_short else measured(parts[0] if parts else UNKNOWN)
+    if name in _WITHIN_BOUND:  # their functions count what they make
+        return measured(parts[0])
     whole = together(parts)
     if name in _DOUBLING:
         return whole.times(2)

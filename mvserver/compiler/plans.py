@@ -122,6 +122,9 @@ class Aggregate(enum.Enum):
     STRING_AGG = "string_agg"  # by event time; DISTINCT in the order of the values
     ARRAY_AGG = "array_agg"  # the same, with NULLs
     TOP = "topk"  # the greatest values, descending
+    BOTTOM = "bottomk"  # the least values, ascending
+    FREQUENT = "most_frequent"  # the values that came most often, the most frequent first; of equals the least
+    RARE = "least_frequent"  # the values that came least often
     CARDINALITY = "approx_count_distinct"  # of a sketch's values
 
 
@@ -148,7 +151,7 @@ class AggregateCall:
     fraction: float | None = None  # of a percentile, 0 to 1
     descending: bool = False  # WITHIN GROUP (ORDER BY ... DESC)
     separator: str | None = None  # of STRING_AGG
-    limit: int | None = None  # of TOPK
+    limit: int | None = None  # of TOPK and its relatives; of ARRAY_AGG, which has none by default
 
 
 @dataclass(frozen=True)

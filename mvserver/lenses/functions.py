@@ -2,94 +2,191 @@
 
 from __future__ import annotations
 
+import enum
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from mvserver import sqlstates
+from mvserver import limits, sqlstates
 from mvserver.lenses.problems import ProblemError, problem, unsupported
-from mvserver.lenses.program import Call, CastTo, Literal
+from mvserver.lenses.program import Call, CastTo, Literal, Selection
 from mvserver.lenses.written import Written, joined, written
+
+
+class Nulls(enum.Enum):
+    """What NULL arguments do to the result. The original refuses nullable arguments of STRICT and MAYBE."""
+
+    STRICT = "NULL where an argument is"
+    MAYBE = "may be NULL of any arguments"
+    FIRST = "NULL where all arguments are"
+    NEVER = "takes NULL, and never is NULL"
+    ALWAYS = "takes NULL, and may be NULL"
 
 
 @dataclass(frozen=True)
 class Function:
-    """``template`` has ``{0}`` … for arguments and ``{*}`` for all of them."""
+    """``template`` has ``{0}`` … for arguments and ``{*}`` for all of them. With ``of_time``, a record's
+    ``_meta.timestamp`` is taken as the instant that it is."""
 
     template: str
     least: int
     most: int
+    nulls: Nulls = Nulls.STRICT
+    of_time: bool = False
 
 
-def _plain(name: str, least: int, most: int | None = None) -> Function:
-    return Function(f"{name}({{*}})", least, least if most is None else most)
+def _plain(name: str, least: int, most: int | None = None, nulls: Nulls = Nulls.STRICT) -> Function:
+    return Function(f"{name}({{*}})", least, least if most is None else most, nulls)
+
+
+def _timed(template: str, arguments: int = 1, nulls: Nulls = Nulls.STRICT) -> Function:
+    return Function(template, arguments, arguments, nulls, of_time=True)
+
+
+def _part(name: str) -> Function:
+    return _timed(f"CAST({name}({{0}}) AS INTEGER)")
 
 
 _MANY = 64
-SCALARS: Mapping[str, Function] = {
-    "ABS": _plain("abs", 1),
-    "AS_NULLABLE": Function("{0}", 1, 1),
+_WHITE = r"[\s\v\x{1c}-\x{1f}\x{1680}\x{2000}-\x{2006}\x{2008}-\x{200a}\x{2028}\x{2029}\x{205f}\x{3000}]+"
+_PARSED = Function("to_timestamp_ltz({0}, {1})", 2, 2, Nulls.MAYBE)
+_TEXTS: Mapping[str, Function] = {
+    "ABBREVIATE": _plain("abbreviate", 2),
+    "BASE64": _plain("to_base64", 1),
     "CAPITALIZE": Function("(upper(left({0}, 1)) || substring({0}, 2))", 1, 1),
-    "CEIL": _plain("ceil", 1),
-    "COALESCE": _plain("coalesce", 1, _MANY),
+    "CENTER": _plain("center", 3),
+    "CHOP": Function("left({0}, -1)", 1, 1),
     "CONCAT": _plain("concat", 1, _MANY),
     "CONCATENATE": _plain("concat", 1, _MANY),
     "CONTAINS": Function("(strpos({0}, {1}) > 0)", 2, 2),
+    "DECODE64": _plain("from_base64", 1),
+    "DELETEWHITESPACE": Function(f"regexp_replace({{0}}, '{_WHITE}', '', 'g')", 1, 1),
+    "DIGITS": Function(r"regexp_replace({0}, '\P{Nd}+', '', 'g')", 1, 1),
     "DROPLEFT": Function("substring({0}, ({1}) + 1)", 2, 2),
     "DROPRIGHT": Function("left({0}, greatest(length({0}) - ({1}), 0))", 2, 2),
     "ENDSWITH": _plain("endswith", 2),
-    "FLOOR": _plain("floor", 1),
-    "ISNOTNULL": Function("({0} IS NOT NULL)", 1, 1),
-    "ISNULL": Function("({0} IS NULL)", 1, 1),
+    "INDEXOF": Function("(strpos({0}, {1}) - 1)", 2, 2),
+    "LEFTPAD": _plain("lpad", 3),
     "LEN": _plain("length", 1),
     "LENGTH": _plain("length", 1),
     "LOWER": _plain("lower", 1),
     "LOWERCASE": _plain("lower", 1),
     "LPAD": _plain("lpad", 3),
-    "LEFTPAD": _plain("lpad", 3),
-    "MAX": _plain("greatest", 2, _MANY),
-    "MIN": _plain("least", 2, _MANY),
+    "MKSTRING": Function("CAST({0} AS VARCHAR)", 1, 1),
+    "REGEX": _plain("regexp_match", 2, nulls=Nulls.MAYBE),
+    "REGEXP": _plain("regexp_match", 2, nulls=Nulls.MAYBE),
+    "REGEX_MATCHES": _plain("regexp_groups", 2),
     "REPLACE": _plain("replace", 3),
     "REVERSE": _plain("reverse", 1),
-    "RPAD": _plain("rpad", 3),
     "RIGHTPAD": _plain("rpad", 3),
-    "SIZEOF": _plain("cardinality", 1),
-    "SQRT": _plain("sqrt", 1),
+    "RPAD": _plain("rpad", 3),
     "STARTSWITH": _plain("starts_with", 2),
+    "STRIPACCENTS": _plain("strip_accents", 1),
+    "SUBSTR": _plain("text_slice", 2, 3),
+    "SUBSTRING": _plain("text_slice", 2, 3),
+    "SWAPCASE": _plain("swapcase", 1),
     "TAKELEFT": _plain("left", 2),
     "TAKERIGHT": _plain("right", 2),
     "TRIM": _plain("btrim", 1),
+    "TRUNCATE": Function("left({0}, greatest({1}, 0))", 2, 2),
     "UNCAPITALIZE": Function("(lower(left({0}, 1)) || substring({0}, 2))", 1, 1),
     "UPPER": _plain("upper", 1),
     "UPPERCASE": _plain("upper", 1),
 }
+_NUMBERS: Mapping[str, Function] = {
+    **{
+        name: _plain(name.lower(), 1)
+        for name in (
+            "ABS", "ACOS", "ASIN", "ATAN", "CBRT", "CEIL", "COS", "COSH", "DEGREES", "FLOOR", "RADIANS", "SIGN", "SIN",
+            "SINH", "SQRT", "TAN", "TANH",
+        )
+    },
+    "MAX": _plain("greatest", 2, _MANY),
+    "MIN": _plain("least", 2, _MANY),
+    "MOD": Function("({0} % {1})", 2, 2),
+    "POW": _plain("power", 2),
+    "POWER": _plain("power", 2),
+    "ROUND": _plain("round", 1, 2),
+}  # fmt: skip
+_DATES: Mapping[str, Function] = {
+    **{name: _part(name.lower()) for name in ("HOUR", "MINUTE", "MONTH", "QUARTER", "SECOND", "WEEK", "YEAR")},
+    "CONVERT_DATETIME": Function("date_format(to_timestamp_ltz({0}, {1}), {2})", 3, 3, Nulls.MAYBE),
+    "DAY": _part("dayofmonth"),
+    "EXTRACT_DATE": _timed("CAST({0} AS DATE)"),
+    "EXTRACT_TIME": _timed("CAST({0} AS TIME)"),
+    "FORMAT_DATE": _timed("date_format({0}, {1})", 2),
+    "FORMAT_TIMESTAMP": _timed("date_format({0}, {1})", 2),
+    "MONTH_TEXT": _timed("to_char({0}, 'FMMonth')"),
+    "PARSE_DATE": Function("CAST(to_timestamp_ltz({0}, {1}) AS DATE)", 2, 2, Nulls.MAYBE),
+    "PARSE_TIMESTAMP_MICROS": _PARSED,
+    "PARSE_TIMESTAMP_MILLIS": _PARSED,
+    "TIMESTAMP_MICROS": Function("to_timestamp_ltz({0}, 6)", 1, 1),
+    "TIMESTAMP_MILLIS": Function("to_timestamp_ltz({0}, 3)", 1, 1),
+    "TO_DATE": Function("CAST(to_timestamp_ltz({0}, {1}) AS DATE)", 2, 2, Nulls.MAYBE),
+    "TO_DATETIME": _PARSED,
+    "TO_TIMESTAMP": _PARSED,
+}
+_OBFUSCATION: Mapping[str, Function] = {
+    "ANONYMIZE": _plain("anonymize", 1),
+    "EMAIL": _plain("mask_email", 1),
+    "INITIALS": _plain("initials", 1),
+    "MASK": _plain("anonymize", 1),
+    **{f"FIRST{count}": Function(f"keep_first({{0}}, {count})", 1, 1) for count in (1, 2, 3, 4)},
+    **{f"LAST{count}": Function(f"keep_last({{0}}, {count})", 1, 1) for count in (1, 2, 3, 4)},
+}
+_OTHERS: Mapping[str, Function] = {
+    "AS_NON_NULLABLE": Function("required({0})", 1, 1, Nulls.NEVER),
+    "AS_NULLABLE": Function("{0}", 1, 1, Nulls.ALWAYS),
+    "COALESCE": _plain("coalesce", 1, _MANY, Nulls.FIRST),
+    "ELEMENT_OF": Function("({0})[({1}) + 1]", 2, 2, Nulls.MAYBE),
+    "EXISTS": Function("({0} IS NOT NULL)", 1, 1, Nulls.NEVER),
+    "IN_ARRAY": Function("array_contains({1}, {0})", 2, 2),
+    "ISNOTNULL": Function("({0} IS NOT NULL)", 1, 1, Nulls.NEVER),
+    "ISNULL": Function("({0} IS NULL)", 1, 1, Nulls.NEVER),
+    "JSON_EXTRACT_ALL": _plain("json_path_all", 2, nulls=Nulls.MAYBE),
+    "JSON_EXTRACT_FIRST": _plain("json_path_first", 2, nulls=Nulls.MAYBE),
+    "SIZEOF": _plain("cardinality", 1),
+}
+SCALARS: Mapping[str, Function] = {**_TEXTS, **_NUMBERS, **_DATES, **_OBFUSCATION, **_OTHERS}
 
 AGGREGATES: Mapping[str, Function] = {
     "AVG": _plain("avg", 1),
-    "COLLECT": _plain("array_agg", 1),
-    "COLLECT_UNIQUE": Function("array_agg(DISTINCT {0})", 1, 1),
-    "COUNT": _plain("count", 1),
+    "BOTTOMK": _plain("least_frequent", 2),
+    "COLLECT": _plain("array_agg", 1, 2),
+    "COLLECT_UNIQUE": Function("array_agg(DISTINCT {*})", 1, 2),
+    "COUNT": _plain("count", 1, nulls=Nulls.NEVER),
     "FIRST": _plain("first_value", 1),
     "LAST": _plain("last_value", 1),
     "MAX": _plain("max", 1),
     "MAXK": _plain("topk", 2),
+    "MAXK_UNIQUE": _plain("topkdistinct", 2),
     "MIN": _plain("min", 1),
+    "MINK": _plain("bottomk", 2),
+    "MINK_UNIQUE": _plain("bottomkdistinct", 2),
     "SUM": _plain("sum", 1),
+    "TOPK": _plain("most_frequent", 2),
 }
+_COUNTED = frozenset(name for name, each in AGGREGATES.items() if each.most == 2)
 
+_UNSETTLED = (
+    "CURRENT_DATETIME", "CURDATE", "CURTIME", "DATE", "DATETIME", "NOW", "RANDINT", "TIMESTAMP", "TOMORROW",
+    "YESTERDAY",
+)  # fmt: skip
 _REFUSED = {
-    "AS_NON_NULLABLE": "Use COALESCE, or filter with IS NOT NULL.",
-    "ANONYMIZE": "Obfuscate before records are written.",
     **dict.fromkeys(
-        ("BOTTOMK", "MAXK_UNIQUE", "MINK", "MINK_UNIQUE", "TOPK"), "Use MAXK(x, n), COLLECT, MIN or MAX."
+        _UNSETTLED,
+        "A record gives the same result whenever it is read: use the record's time, _meta.timestamp, or a field.",
     ),
-    **dict.fromkeys(("SUBSTR", "SUBSTRING"), "Use TAKELEFT, TAKERIGHT, DROPLEFT and DROPRIGHT."),
+    "DUMP": "MKSTRING writes a value as text.",
+    "TYPEOF": "Types are those of the declarations and of the schema registry.",
+    **dict.fromkeys(
+        ("HEADERASDOUBLE", "HEADERASFLOAT", "HEADERASINT", "HEADERASLONG"),
+        "HEADERASSTRING gives a header as text; CAST that.",
+    ),
     **dict.fromkeys(
         (
-            "ABBREVIATE", "BASE64", "CENTER", "CHOP", "DATE", "DATETIME", "DECODE64", "DELETEWHITESPACE", "DIGITS",
-            "DUMP", "EMAIL", "EXISTS", "FIRST1", "FIRST2", "FIRST3", "FIRST4", "HEADERASSTRING", "INDEXOF", "INITIALS",
-            "JSON_EXTRACT_ALL", "JSON_EXTRACT_FIRST", "LAST1", "LAST2", "LAST3", "LAST4", "MASK", "MKSTRING", "REGEX",
-            "REGEXP", "REGEX_MATCHES", "STRIPACCENTS", "SWAPCASE", "TRUNCATE", "TYPEOF", "UUID",
+            "DISTANCE", "FLATTEN", "FORMAT_TIME", "PARSE_TIME_MICROS", "PARSE_TIME_MILLIS", "REPEAT", "TIME_MICROS",
+            "TIME_MILLIS", "ZIP", "ZIP_ALL",
         ),
         "The functions that there are stand in docs/sql/lenses.md; the first dialect has more.",
     ),
@@ -104,6 +201,10 @@ _DECIMAL = re.compile(r"DECIMAL\([0-9]+(, [0-9]+)?\)")
 _HOLE = re.compile(r"\{(\*|[0-9])\}")
 
 
+def function_of(call: Call) -> Function | None:
+    return (AGGREGATES if is_aggregate(call) else SCALARS).get(call.name)
+
+
 def is_aggregate(call: Call) -> bool:
     name = call.name
     if name in ("MAX", "MIN"):
@@ -115,13 +216,13 @@ def called(call: Call, argument: Callable[[int], Written]) -> Written:
     """The call in the first dialect."""
     if call.name in _REFUSED:
         raise unsupported(call.place, f"function {call.name} is not supported", _REFUSED[call.name])
-    found = (AGGREGATES if is_aggregate(call) else SCALARS).get(call.name)
+    found = function_of(call)
     if found is None:
         raise problem(
             call.place,
             sqlstates.UNDEFINED_FUNCTION,
             f"function {call.name} does not exist",
-            "Functions of one's own are not supported yet." if call.name not in AGGREGATES else None,
+            None if call.name in AGGREGATES else "Functions of one's own are not supported yet.",
         )
     if call.star:
         if call.name != "COUNT":
@@ -129,18 +230,30 @@ def called(call: Call, argument: Callable[[int], Written]) -> Written:
         return written(call.place, "count(*)")
     if not found.least <= len(call.arguments) <= found.most:
         raise _wrong_number(call, found)
-    if call.name == "MAXK" and not _is_count(call.arguments[1]):
-        raise problem(call.place, sqlstates.INVALID_PARAMETER_VALUE, "the second argument of MAXK is a whole number")
+    if call.name in _COUNTED and len(call.arguments) == 2 and not _is_count(call.arguments[1]):
+        raise problem(
+            call.place,
+            sqlstates.INVALID_PARAMETER_VALUE,
+            f"the second argument of {call.name} is a whole number from 1 to {limits.TOP_VALUES_MAX}",
+        )
+    if found.of_time:
+        return _filled(found.template, call, lambda index: _instant(call.arguments[index], argument(index)))
     return _filled(found.template, call, argument)
 
 
+def _instant(given: object, text: Written) -> Written:
+    if isinstance(given, Selection) and given.parts[-2:] == ("_meta", "timestamp"):
+        return written("to_timestamp_ltz(", text, ", 3)")
+    return text
+
+
 def _is_count(argument: object) -> bool:
-    return isinstance(argument, Literal) and argument.kind == "number" and argument.text.isdigit()
+    if not isinstance(argument, Literal) or argument.kind != "number" or not argument.text.isdigit():
+        return False
+    return len(argument.text) < 10 and 1 <= int(argument.text) <= limits.TOP_VALUES_MAX
 
 
 def _wrong_number(call: Call, found: Function) -> ProblemError:
-    if call.name in AGGREGATES and len(call.arguments) == 2 and call.name == "COLLECT":
-        return unsupported(call.place, "COLLECT with a greatest number is not supported", "Use COLLECT(x).")
     wanted = str(found.least) if found.least == found.most else f"{found.least} to {found.most}"
     return problem(
         call.place,

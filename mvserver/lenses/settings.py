@@ -27,7 +27,7 @@ _SCHEMA_NAMES = re.compile(r"(key|value)\.avro\.(record|namespace)")
 _READ_POLICIES = {"continue": "IGNORE_AND_LOG", "fail": "TERMINATE"}
 _HINT = (
     "Settings are defaults.topic.autocreate, .partitions, .replication and settings of topics, topic.`name`.*, "
-    "error.policy, error.policy.read, error.policy.write and auto.offset.reset."
+    "error.policy, error.policy.read, error.policy.write, nullability and auto.offset.reset."
 )
 
 
@@ -48,6 +48,7 @@ class ProgramSettings:
     autocreate_of: Mapping[str, bool] = field(default_factory=dict)
     starting: str = "earliest"
     error_handling: str | None = None  # of records that cannot be read
+    nullability: str = "warn"  # of values that may be NULL where the original takes none: warn, strict or ignore
     notices: tuple[tuple[str, str], ...] = ()  # keys without effect, and what holds here
 
     def creates(self, topic: str) -> bool:
@@ -75,6 +76,7 @@ class _Reader:
         self._config: dict[str | None, dict[str, str]] = {}
         self._starting = "earliest"
         self._errors: str | None = None
+        self._nullability = "warn"
         self._notices: dict[str, str] = {}
 
     def read(self, given: SetKey) -> None:
@@ -89,6 +91,8 @@ class _Reader:
             self._topic(topic["quoted"] or topic["plain"], topic["key"], given)
         elif key == "auto.offset.reset":
             self._starting = _choice(given, ("earliest", "latest"))
+        elif key == "nullability":
+            self._nullability = _choice(given, ("warn", "strict", "ignore"))
         elif key in ("error.policy", "error.policy.read", "error.policy.write"):
             self._policy(given)
         elif key == "dead.letter.queue":
@@ -135,6 +139,7 @@ class _Reader:
             {name: flag for name, flag in self._autocreate.items() if name is not None},
             self._starting,
             self._errors,
+            self._nullability,
             tuple(self._notices.items()),
         )
 

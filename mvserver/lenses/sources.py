@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from mvserver import sqlstates
 from mvserver.lenses.problems import Place, ProblemError, problem, unsupported
@@ -45,17 +45,20 @@ class KeyPart:
 
     name: str | None
     text: Written
+    never_null: bool = False
 
 
 @dataclass(frozen=True)
 class From:
-    """``key`` is the key of its rows, None where nothing is known of it."""
+    """``key`` is the key of its rows, None where nothing is known of it. An OUTER join of TABLEs has a ``shared_key``:
+    its rows are told apart by the keys of both sides, of which one may be NULL."""
 
     text: Written
     scope: Scope
     kind: RowKind
     key: tuple[KeyPart, ...] | None
     reads: tuple[str, ...]  # the named queries
+    shared_key: tuple[Written, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -84,7 +87,11 @@ def from_of(select: Select, named: Mapping[str, Rows], topics: Topics) -> From:
             )
         reads += [join.source.name] if join.source.name in named else []
         sides.append(side)
-    return _joined(select.joins, sides, tuple(dict.fromkeys(reads)))
+    joined_reads = tuple(dict.fromkeys(reads))
+    outer = any(join.side == "OUTER" for join in select.joins)
+    if outer and not select.group_by and all(side.rows.kind is _TABLE for side in sides):
+        return _outer_tables(select, sides, joined_reads)
+    return _joined(select.joins, sides, joined_reads)
 
 
 def _side(source: SourceName, kind: RowKind, named: Mapping[str, Rows], topics: Topics) -> _Side:
@@ -127,7 +134,7 @@ def _own_key(side: _Side) -> tuple[KeyPart, ...] | None:
         return None
     names: Sequence[str | None] = (None,) if key.primitive else key.fields
     return tuple(
-        KeyPart(name, written(side.place, by_alias(side.item.alias, column)))
+        KeyPart(name, written(side.place, by_alias(side.item.alias, column)), column in side.rows.not_null)
         for name, column in zip(names, side.rows.key_columns, strict=True)
     )
 
@@ -153,7 +160,66 @@ def _joined(joins: Sequence[Join], sides: list[_Side], reads: tuple[str, ...]) -
         else:
             key = _join_key(join, scope, left, side)
         kind = _TABLE if kind is _TABLE and side.rows.kind is _TABLE else _STREAM
-    return From(text, scope, kind, key, reads)
+    return From(text, _missing(scope, joins), kind, key, reads)
+
+
+def _outer_tables(select: Select, sides: list[_Side], reads: tuple[str, ...]) -> From:
+    if len(select.joins) > 1:
+        raise unsupported(
+            select.joins[0].place,
+            "an OUTER join of TABLEs with more joins is not supported",
+            "Give it a name with WITH, and join that.",
+        )
+    join, (left, right) = select.joins[0], sides
+    plain = _joined(select.joins, sides, reads)
+    shared = tuple(
+        written(f"coalesce({by_alias(left.item.alias, one)}, {by_alias(right.item.alias, other)})")
+        for one, other in _whole_keys(join, left, right, Scope((left.item, right.item), records=False))
+    )
+    own = _own_key(left) or ()
+    key = tuple(KeyPart(part.name, text, never_null=True) for part, text in zip(own, shared, strict=True))
+    return replace(plain, key=key, shared_key=shared)
+
+
+def _whole_keys(join: Join, left: _Side, right: _Side, scope: Scope) -> Sequence[tuple[str, str]]:
+    """Pairs of the key columns of both sides, which ON compares, and nothing else."""
+    if join.on is None:
+        return list(zip(left.rows.key_columns, right.rows.key_columns, strict=True))
+    found: list[tuple[str, str]] = []
+    columns = [{by_alias(side.item.alias, name): name for name in side.rows.key_columns} for side in (left, right)]
+    operands = _operands(join.on)
+    for each in operands:
+        pair = _compared(each, scope, {left.item.alias}, right)
+        if pair is not None:
+            one, other = (expression(side, scope).text for side in pair)
+            if one in columns[0] and other in columns[1]:
+                found.append((columns[0][one], columns[1][other]))
+    order = {name: place for place, name in enumerate(left.rows.key_columns)}
+    found.sort(key=lambda pair: order[pair[0]])
+    whole = all(
+        sorted(pair[index] for pair in found) == sorted(side.rows.key_columns)
+        for index, side in enumerate((left, right))
+    )
+    if not whole or len(found) < len(operands):
+        raise unsupported(
+            join.place,
+            "an OUTER join of TABLEs compares their whole keys, and nothing else",
+            "GROUP BY the fields first: they are the key then.",
+        )
+    return found
+
+
+def _missing(scope: Scope, joins: Sequence[Join]) -> Scope:
+    """With the columns that an outer join may find nothing for as ones that may be NULL."""
+    items = list(scope.items)
+    for number, join in enumerate(joins, start=1):
+        of_left = range(number) if join.side in ("RIGHT", "OUTER") else range(0)
+        of_right = (number,) if join.side in ("LEFT", "OUTER") else ()
+        for index in (*of_left, *of_right):
+            rows = items[index].rows
+            if rows is not None:
+                items[index] = replace(items[index], rows=replace(rows, not_null=frozenset()))
+    return replace(scope, items=tuple(items))
 
 
 def _check_within(join: Join, left: RowKind, right: RowKind) -> None:
@@ -223,7 +289,8 @@ def _join_key(join: Join, scope: Scope, left: Sequence[_Side], right: _Side) -> 
         if own is None or other is None:
             return None
         return tuple(
-            KeyPart(mine.name, _chosen(join, mine.text, its.text)) for mine, its in zip(own, other, strict=True)
+            KeyPart(mine.name, _chosen(join, mine.text, its.text), mine.never_null and its.never_null)
+            for mine, its in zip(own, other, strict=True)
         )
     aliases = {side.item.alias for side in left}
     pairs = [pair for each in _operands(join.on) if (pair := _compared(each, scope, aliases, right))]

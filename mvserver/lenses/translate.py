@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from mvserver import limits, sqlstates
-from mvserver.lenses.problems import Place, problem, unsupported
+from mvserver.lenses.nullability import Null, Nullability
+from mvserver.lenses.problems import Place, Problem, problem, unsupported
 from mvserver.lenses.program import Duration, Projection, RowKind, Select, Selection, Wildcard, Window
 from mvserver.lenses.rows import KEY, VALUE, Facet, Rows, column, key_of
 from mvserver.lenses.scope import Item, Scope
@@ -28,6 +29,7 @@ class Translated:
     reads: tuple[str, ...]
     grace: Duration | None = None
     aggregated: bool = False
+    findings: tuple[Problem, ...] = ()  # values that may be NULL where the original takes none
 
 
 @dataclass(frozen=True)
@@ -35,6 +37,7 @@ class _Output:
     column: str
     text: Written
     place: Place
+    never_null: bool = False
 
 
 def translate(select: Select, named: Mapping[str, Rows], topics: Topics) -> Translated:
@@ -62,13 +65,35 @@ def translate(select: Select, named: Mapping[str, Rows], topics: Topics) -> Tran
 # --- without groups -------------------------------------------------------------------------------------------------
 def _projected(select: Select, source: From) -> Translated:
     text, scope = _with_laterals(select, source)
-    values = _values(select, scope)
-    keys = _keys(select, source, scope)
+    nulls = _nulls(select, scope)
+    values = _values(select, scope, nulls)
+    keys = _keys(select, source, scope, nulls)
     outputs = [*(keys or ()), *values]
-    result = _select(outputs, text, select, scope)
+    if source.shared_key:
+        result = _select([*(keys or ()), *map(_only, values)], text, select, scope)
+        result.add(" GROUP BY ", joined(", ", list(source.shared_key)))
+    else:
+        result = _select(outputs, text, select, scope)
     key = None if keys is None else key_of([each.column for each in keys])
-    rows = Rows(select.kind, key, _facet(values))
-    return Translated(result, rows, source.reads)
+    rows = Rows(select.kind, key, _facet(values), not_null=_never_null(outputs))
+    return Translated(result, rows, source.reads, findings=tuple(nulls.findings))
+
+
+def _only(output: _Output) -> _Output:
+    """The value of the one row that a group has: its most frequent one, which needs no order of the rows."""
+    return replace(output, text=written("mode() WITHIN GROUP (ORDER BY ", output.text, ")"))
+
+
+def _nulls(select: Select, scope: Scope) -> Nullability:
+    if select.where is not None:
+        expression(select.where, scope)  # what is wrong with it is told before what it may be
+    nulls = Nullability(scope, select.where)
+    nulls.condition(select.where)
+    return nulls
+
+
+def _never_null(outputs: Sequence[_Output]) -> frozenset[str]:
+    return frozenset(each.column for each in outputs if each.never_null)
 
 
 def _with_laterals(select: Select, source: From) -> tuple[Written, Scope]:
@@ -114,12 +139,12 @@ def _check_outputs(outputs: Sequence[_Output], select: Select) -> None:
 
 
 # --- the value ------------------------------------------------------------------------------------------------------
-def _values(select: Select, scope: Scope, *, aggregates: bool = False) -> Sequence[_Output]:
+def _values(select: Select, scope: Scope, nulls: Nullability, *, aggregates: bool = False) -> Sequence[_Output]:
     outputs: list[_Output] = []
     whole: Place | None = None
     for each in select.projections:
         if isinstance(each, Wildcard):
-            outputs += _expanded(each, scope)
+            outputs += [replace(output, never_null=nulls.never(output.text.text)) for output in _expanded(each, scope)]
             continue
         target = each.target
         if target is not None and target.facet == KEY:
@@ -129,7 +154,8 @@ def _values(select: Select, scope: Scope, *, aggregates: bool = False) -> Sequen
             name: str = VALUE
         else:
             name = target.name if target is not None and target.name is not None else _default_name(each)
-        outputs.append(_Output(name, expression(each.expression, scope, aggregates=aggregates), each.place))
+        text = expression(each.expression, scope, aggregates=aggregates)
+        outputs.append(_Output(name, text, each.place, nulls.of(each.expression) is Null.NEVER))
     if whole is not None and len(outputs) > 1:
         raise problem(
             whole, sqlstates.SYNTAX_ERROR, "AS _value makes the whole value, and other projections add fields to it",
@@ -200,11 +226,11 @@ def _facet(values: Sequence[_Output]) -> Facet:
 
 
 # --- the key --------------------------------------------------------------------------------------------------------
-def _keys(select: Select, source: From, scope: Scope) -> Sequence[_Output] | None:
+def _keys(select: Select, source: From, scope: Scope, nulls: Nullability) -> Sequence[_Output] | None:
     """What AS _key says, else the key of the source; None where nothing is known of that."""
     given = [each for each in select.projections if isinstance(each, Projection) and _is_key(each)]
     if not given:
-        return _kept(source, select)
+        return _kept(source, select, nulls)
     if source.kind is RowKind.TABLE:
         raise unsupported(
             given[0].place, "a TABLE keeps its key", "GROUP BY the new key, or write with SELECT STREAM from the topic."
@@ -216,10 +242,11 @@ def _keys(select: Select, source: From, scope: Scope) -> Sequence[_Output] | Non
             "Write AS _key once, or AS _key.field for each field.",
         )  # fmt: skip
     if whole:
-        return _whole_key(whole[0], scope)
+        return _whole_key(whole[0], scope, nulls)
+    texts = [expression(each.expression, scope) for each in given]
     return [
-        _Output(column(KEY, each.target.name), expression(each.expression, scope), each.place)
-        for each in given
+        _Output(column(KEY, each.target.name), text, each.place, nulls.of(each.expression) is Null.NEVER)
+        for each, text in zip(given, texts, strict=True)
         if each.target is not None
     ]
 
@@ -228,18 +255,21 @@ def _is_key(projection: Projection) -> bool:
     return projection.target is not None and projection.target.facet == KEY
 
 
-def _whole_key(projection: Projection, scope: Scope) -> Sequence[_Output]:
+def _whole_key(projection: Projection, scope: Scope, nulls: Nullability) -> Sequence[_Output]:
     node, place = projection.expression, projection.place
     fields = scope.key_columns(node) if isinstance(node, Selection) else None
     if fields is not None:
-        return [_Output(column(KEY, field), written(place, text), place) for field, text in fields]
-    return [_Output(KEY, expression(node, scope), place)]
+        return [_Output(column(KEY, field), written(place, text), place, nulls.never(text)) for field, text in fields]
+    return [_Output(KEY, expression(node, scope), place, nulls.of(node) is Null.NEVER)]
 
 
-def _kept(source: From, select: Select) -> Sequence[_Output] | None:
+def _kept(source: From, select: Select, nulls: Nullability) -> Sequence[_Output] | None:
     if source.key is None:
         return None
-    return [_Output(column(KEY, part.name), part.text, select.place) for part in source.key]
+    return [
+        _Output(column(KEY, part.name), part.text, select.place, part.never_null or nulls.never(part.text.text))
+        for part in source.key
+    ]
 
 
 # --- groups ---------------------------------------------------------------------------------------------------------
@@ -261,26 +291,30 @@ def _aggregated(select: Select, source: From) -> Translated:
     if not any(isinstance(each, Projection) and aggregates_in(each.expression) for each in select.projections):
         raise problem(select.place, sqlstates.GROUPING_ERROR, "GROUP BY needs an aggregate", "Add one, as COUNT(*).")
     text, scope = _with_laterals(select, source)
-    groups = _groups(select, scope)
+    nulls = _nulls(select, scope)
+    groups = _groups(select, scope, nulls)
     if select.window is not None:
-        return _windowed(select, select.window, source, text, scope, groups)
-    keys = [_Output(column(KEY, part.name), part.text, select.place) for part in groups]
-    values = _values(select, scope, aggregates=True)
+        return _windowed(select, select.window, source, text, scope, (groups, nulls))
+    keys = [_Output(column(KEY, part.name), part.text, select.place, part.never_null) for part in groups]
+    values = _values(select, scope, nulls, aggregates=True)
     result = _select([*keys, *values], text, select, scope)
     result.add(" GROUP BY ", joined(", ", [part.text for part in groups]))
-    rows = Rows(RowKind.TABLE, key_of([each.column for each in keys]), _facet(values))
-    return Translated(result, rows, source.reads, aggregated=True)
+    rows = Rows(
+        RowKind.TABLE, key_of([each.column for each in keys]), _facet(values), not_null=_never_null([*keys, *values])
+    )
+    return Translated(result, rows, source.reads, aggregated=True, findings=tuple(nulls.findings))
 
 
-def _groups(select: Select, scope: Scope) -> Sequence[KeyPart]:
+def _groups(select: Select, scope: Scope, nulls: Nullability) -> Sequence[KeyPart]:
     """What GROUP BY says: a single value is a primitive key."""
     parts: list[KeyPart] = []
     for each in select.group_by:
         fields = scope.key_columns(each.expression) if isinstance(each.expression, Selection) else None
         if fields is not None:
-            parts += [KeyPart(field, written(each.place, text)) for field, text in fields]
+            parts += [KeyPart(field, written(each.place, text), nulls.never(text)) for field, text in fields]
             continue
-        parts.append(KeyPart(_default_name(each), expression(each.expression, scope)))
+        text = expression(each.expression, scope)
+        parts.append(KeyPart(_default_name(each), text, nulls.of(each.expression) is Null.NEVER))
     if len(parts) == 1 and select.window is None:
         return [replace(parts[0], name=None)]
     names = [part.name for part in parts]
@@ -293,9 +327,15 @@ def _groups(select: Select, scope: Scope) -> Sequence[KeyPart]:
 
 
 def _windowed(
-    select: Select, window: Window, source: From, text: Written, scope: Scope, groups: Sequence[KeyPart]
+    select: Select,
+    window: Window,
+    source: From,
+    text: Written,
+    scope: Scope,
+    inside: tuple[Sequence[KeyPart], Nullability],
 ) -> Translated:
     """A window is over a sub-query that has all columns of the sources, and the groups as columns of their own."""
+    groups, nulls = inside
     columns: dict[tuple[str, str], str] = {}
     items: list[Written] = []
     for alias, rows in scope.sources:
@@ -317,16 +357,21 @@ def _windowed(
             column(KEY, part.name),
             written(part.text.marks[0][1] if part.text.marks else select.place, name),
             select.place,
+            part.never_null,
         )
         for part, name in zip(groups, names, strict=True)
     ]
     bounds = ("window_start", "window_end")
-    keys += [_Output(column(KEY, each), written(window.place, each), window.place) for each in bounds]
-    values = _values(select, outside, aggregates=True)
+    keys += [_Output(column(KEY, each), written(window.place, each), window.place, never_null=True) for each in bounds]
+    seen_outside = Nullability(outside, select.where)
+    values = _values(select, outside, seen_outside, aggregates=True)
     result = _select([*keys, *values], _window(window, inner, len(groups)), replace(select, where=None), outside)
     result.add(" GROUP BY ", ", ".join([*names, *bounds]))
-    rows = Rows(RowKind.TABLE, key_of([each.column for each in keys]), _facet(values))
-    return Translated(result, rows, source.reads, window.grace, aggregated=True)
+    rows = Rows(
+        RowKind.TABLE, key_of([each.column for each in keys]), _facet(values), not_null=_never_null([*keys, *values])
+    )
+    findings = (*nulls.findings, *seen_outside.findings)
+    return Translated(result, rows, source.reads, window.grace, aggregated=True, findings=findings)
 
 
 def _window(window: Window, inner: Written, groups: int) -> Written:

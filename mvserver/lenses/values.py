@@ -86,6 +86,13 @@ class _Translator:
         return written(node.place, f"CAST({constant(node.text)} AS VARCHAR)" if node.kind == "string" else node.text)
 
     def call(self, node: Call) -> Written:
+        if node.name == "UUID" and not node.arguments and not node.star:
+            return self._uuid(node)
+        if node.name == "HEADERKEYS" and not node.arguments and not node.star:
+            self._scope.text(Selection(("_meta", "headers", ""), node.place))  # where there are records
+            return written(node.place, "map_keys(rowmetadata()->headers)")
+        if node.name == "HEADERASSTRING" and len(node.arguments) == 1:
+            return self._header(node, node.arguments[0])
         if not is_aggregate(node):
             return called(node, lambda index: self.text(node.arguments[index]))
         if not self._aggregates or self._inside:
@@ -96,6 +103,21 @@ class _Translator:
             return called(node, lambda index: self.text(node.arguments[index]))
         finally:
             self._inside = False
+
+    def _uuid(self, node: Call) -> Written:
+        """Of the record's place and of the call's own, so that it is the same whenever the record is read."""
+        partition = self._scope.text(Selection(("_meta", "partition"), node.place))
+        offset = self._scope.text(Selection(("_meta", "offset"), node.place))
+        result = written(
+            node.place, "regexp_replace(md5(concat(rowmetadata()->topic, ' ', ", partition, ", ' ', ", offset
+        )
+        result.add(f", ' {node.place.offset}')), ")
+        return result.add(r"'^(.{8})(.{4}).(.{3}).(.{3})(.{12})$', '\1-\2-3\3-8\4-\5')")
+
+    def _header(self, node: Call, name: Expression) -> Written:
+        if not isinstance(name, Literal) or name.kind != "string":
+            raise problem(node.place, sqlstates.INVALID_PARAMETER_VALUE, "the name of a header is a text")
+        return self._scope.text(Selection(("_meta", "headers", name.text), node.place))
 
     def cast(self, node: CastTo) -> Written:
         kind = cast_type(node)

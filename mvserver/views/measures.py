@@ -35,6 +35,9 @@ ORDERED = {
     Aggregate.STRING_AGG: Ordered.JOINED,
     Aggregate.ARRAY_AGG: Ordered.COLLECTED,
     Aggregate.TOP: Ordered.GREATEST,
+    Aggregate.BOTTOM: Ordered.LEAST,
+    Aggregate.FREQUENT: Ordered.MOST_OFTEN,
+    Aggregate.RARE: Ordered.LEAST_OFTEN,
     Aggregate.CARDINALITY: Ordered.CARDINALITY,
 }
 

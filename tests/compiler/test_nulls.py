@@ -36,7 +36,7 @@ CONSTANTS = {
     "timestampdiff": "day", "timestampadd": "day", "timezone": "UTC", "encode": "hex", "decode": "hex",
     "to_date": "YYYY", "to_timestamp": "YYYY", "to_timestamp_ltz": "yyyy", "unix_timestamp": "yyyy",
     "from_unixtime": "yyyy", "json_value": "$.a", "json_query": "$.a", "json_exists": "$.a", "regexp_like": "i",
-    "regexp_replace": "g",
+    "regexp_replace": "g", "json_path_first": "$.a", "json_path_all": "$.a",
 }  # fmt: skip
 
 

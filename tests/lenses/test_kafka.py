@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import struct
 import time
+import uuid
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
@@ -34,10 +36,16 @@ class Broker:
         self._bootstrap = bootstrap
         self._producer = Producer({"bootstrap.servers": bootstrap})
 
-    def put(self, topic: str, *records: tuple[bytes | None, bytes | None, int]) -> None:
+    def put(
+        self,
+        topic: str,
+        *records: tuple[bytes | None, bytes | None, int],
+        headers: list[tuple[str, str | bytes | None]] | None = None,
+    ) -> None:
         """Each record is (key, value, seconds after a fixed moment)."""
         for key, value, second in records:
-            self._producer.produce(topic, key=key, value=value, timestamp=NOW_MS + second * 1000)
+            moment = NOW_MS + second * 1000
+            self._producer.produce(topic, key=key, value=value, timestamp=moment, headers=headers or [])
         assert self._producer.flush(30) == 0
 
     def records(self, topic: str, count: int) -> list[tuple[bytes | None, Any]]:
@@ -289,6 +297,87 @@ FUNCTIONS: dict[str, Any] = {
     "UNCAPITALIZE('ABC')": "aBC",
     "UPPER('abc')": "ABC",
     "UPPERCASE('abc')": "ABC",
+    "ABBREVIATE(t, 5)": "St...",
+    "BASE64(t)": "U3RyYcOfZQ==",
+    "CENTER('ab', 5, 'xyz')": "xabxy",
+    "CHOP(t)": "Straß",
+    "DECODE64('U3RyYcOfZQ==')": "Straße",
+    "DELETEWHITESPACE(' a\tb\u2003c\u00a0d ')": "abc\u00a0d",
+    "DIGITS('TOY-502-WH-1')": "5021",
+    "DIGITS('none')": "",
+    "EXISTS(n)": False,
+    "INDEXOF(t, 'a')": 3,
+    "INDEXOF(t, 'z')": -1,
+    "MKSTRING(i)": "41",
+    "REGEX(t, '(.)a(.)')": ["r", "ß"],
+    "REGEXP(t, 'x')": None,
+    "REGEX_MATCHES('a1b2', '([a-z])([0-9])')": [["a", "1"], ["b", "2"]],
+    "REGEX_MATCHES('Kathleen', 'Jo')": [],
+    "STRIPACCENTS('Éclair')": "Eclair",
+    "SUBSTR(t, 2)": "raße",
+    "SUBSTRING(t, 1, 3)": "tr",
+    "SWAPCASE('aBc')": "AbC",
+    "TRUNCATE(t, 2)": "St",
+    "ACOS(1)": 0.0,
+    "ASIN(0)": 0.0,
+    "ATAN(0)": 0.0,
+    "CBRT(8.0)": 2.0,
+    "COS(0)": 1.0,
+    "COSH(0)": 1.0,
+    "DEGREES(0)": 0.0,
+    "MOD(i, 5)": 1,
+    "POW(2, 10)": 1024.0,
+    "POWER(2, 3)": 8.0,
+    "RADIANS(0)": 0.0,
+    "ROUND(2.345, 2)": 2.35,
+    "SIGN(-8)": -1.0,
+    "SIN(0)": 0.0,
+    "SINH(0)": 0.0,
+    "TAN(0)": 0.0,
+    "TANH(0)": 0.0,
+    "CONVERT_DATETIME('2016-01-01 00:00:02', 'yyyy-MM-dd HH:mm:ss', 'dd-MM-yyyy HH:mm')": "01-01-2016 00:00",
+    "CONVERT_DATETIME('no date', 'yyyy', 'yyyy')": None,
+    "DAY(_meta.timestamp)": 14,
+    "HOUR(_meta.timestamp)": 22,
+    "MINUTE(_meta.timestamp)": 13,
+    "MONTH(_meta.timestamp)": 11,
+    "QUARTER(_meta.timestamp)": 4,
+    "SECOND(_meta.timestamp)": 20,
+    "WEEK(_meta.timestamp)": 46,
+    "YEAR(_meta.timestamp)": 2023,
+    "MONTH_TEXT(_meta.timestamp)": "November",
+    "MKSTRING(EXTRACT_DATE(_meta.timestamp))": "2023-11-14",
+    "MKSTRING(EXTRACT_TIME(_meta.timestamp))": "22:13:20",
+    "FORMAT_DATE(_meta.timestamp, 'dd-MM-yyyy HH:mm')": "14-11-2023 22:13",
+    "FORMAT_TIMESTAMP(TIMESTAMP_MILLIS(CAST(1700000000123 AS LONG)), 'HH:mm:ss.SSS')": "22:13:20.123",
+    "FORMAT_TIMESTAMP(TIMESTAMP_MICROS(CAST(1700000000123456 AS LONG)), 'ss.SSSSSS')": "20.123456",
+    "MKSTRING(PARSE_DATE('03/02/2024', 'dd/MM/yyyy'))": "2024-02-03",
+    "MKSTRING(TO_DATE('03/02/2024', 'dd/MM/yyyy'))": "2024-02-03",
+    "FORMAT_DATE(PARSE_TIMESTAMP_MILLIS('2024-02-03 04:05', 'yyyy-MM-dd HH:mm'), 'yyyyMMddHHmm')": "202402030405",
+    "FORMAT_DATE(PARSE_TIMESTAMP_MICROS('2024-02-03', 'yyyy-MM-dd'), 'yyyyMMdd')": "20240203",
+    "FORMAT_DATE(TO_DATETIME('2024-02-03', 'yyyy-MM-dd'), 'yyyyMMdd')": "20240203",
+    "FORMAT_DATE(TO_TIMESTAMP('2024-02-03', 'yyyy-MM-dd'), 'yyyyMMdd')": "20240203",
+    "ANONYMIZE('Charles')": "*******",
+    "MASK(t)": "******",
+    "EMAIL('Bob@example.org')": "B*****@example.org",
+    "INITIALS('Ann Mary Smith')": "AMS",
+    "FIRST1('Melissa')": "M*****",
+    "FIRST2('Charles')": "Ch*****",
+    "FIRST3('Brenda')": "Bre*****",
+    "FIRST4('Charles')": "Char*****",
+    "LAST1('Brenda')": "*****a",
+    "LAST2('Brenda')": "*****da",
+    "LAST3('Brenda')": "*****nda",
+    "LAST4('Brenda')": "*****enda",
+    "AS_NON_NULLABLE(i)": 41,
+    "ELEMENT_OF(xs, 1)": "b",
+    "ELEMENT_OF(xs, 2)": None,
+    "IN_ARRAY('a', xs)": True,
+    "JSON_EXTRACT_FIRST('{\"hour\": 1, \"minute\": 17}', '$.hour')": "1",
+    "JSON_EXTRACT_FIRST('{\"a\": \"x\"}', '$.b')": None,
+    "JSON_EXTRACT_ALL('{\"hour\": 1, \"minute\": 17}', '$.*')": ["1", "17"],
+    "HEADERASSTRING('trace')": "t1",
+    "HEADERKEYS()": ["trace"],
     "CAST(i AS STRING)": "41",
     "CAST('12' AS LONG)": 12,
     "CAST(i AS DOUBLE) / 2": 20.5,
@@ -304,7 +393,8 @@ FUNCTIONS: dict[str, Any] = {
     "CASE WHEN n IS NOT NULL THEN 1 END": None,
     "part.a.b": 5,
     "_meta.partition": 0,
-    "_meta.headers.trace": None,
+    "_meta.headers.trace": "t1",
+    "_meta.headers.none": None,
 }
 
 
@@ -314,12 +404,86 @@ def test_every_function(session: Connection[tuple[Any, ...]], broker: Broker) ->
         "('topic' = 'fs', 'value.format' = 'json', 'topic.partitions' = 1, 'topic.replicas' = 1)"
     )
     row = {"t": "Straße", "i": 41, "xs": ["a", "b"], "part": {"a": {"b": 5}}}
-    broker.put("fs", (b"kept as it is", as_json(row), 0))
+    broker.put("fs", (b"kept as it is", as_json(row), 0), headers=[("trace", b"t1")])
     items = ", ".join(f"{text} AS r{number}" for number, text in enumerate(FUNCTIONS))
     run(session, f"SET defaults.topic.autocreate = true; INSERT INTO functions SELECT STREAM {items} FROM fs")
     ((key, found),) = broker.records("functions", 1)
     assert key == b"kept as it is"
     assert {text: found[f"r{number}"] for number, text in enumerate(FUNCTIONS)} == FUNCTIONS
+
+
+def test_identifiers_are_of_a_record_s_place(session: Connection[tuple[Any, ...]], broker: Broker) -> None:
+    session.execute(
+        "CREATE STREAM ids (x INTEGER) WITH ('topic' = 'ids', 'value.format' = 'json', 'topic.partitions' = 1, "
+        "'topic.replicas' = 1)"
+    )
+    broker.put("ids", (None, as_json({"x": 1}), 0), (None, as_json({"x": 1}), 1))
+    run(
+        session,
+        "SET defaults.topic.autocreate = true; INSERT INTO uuids SELECT STREAM UUID() AS a, UUID() AS b FROM ids",
+    )
+    found = [value for _, value in broker.records("uuids", 2)]
+    texts = [value[name] for value in found for name in "ab"]
+    assert len(set(texts)) == 4
+    assert all(str(uuid.UUID(text)) == text and uuid.UUID(text).version == 3 for text in texts)
+
+
+AGGREGATED = """
+COUNT(v) AS n, MINK(v, 2) AS mink, MAXK(v, 2) AS maxk, MINK_UNIQUE(v, 2) AS mink_unique,
+MAXK_UNIQUE(v, 2) AS maxk_unique, TOPK(v, 2) AS topk, BOTTOMK(v, 2) AS bottomk, COLLECT(v, 3) AS collect,
+COLLECT_UNIQUE(v, 2) AS collect_unique
+"""
+
+
+def aggregated(values: list[int]) -> dict[str, Any]:
+    """Of values in the order of their times."""
+    often = Counter(values)
+    return {
+        "n": len(values),
+        "mink": sorted(values)[:2],
+        "maxk": sorted(values, reverse=True)[:2],
+        "mink_unique": sorted(often)[:2],
+        "maxk_unique": sorted(often, reverse=True)[:2],
+        "topk": sorted(often, key=lambda value: (-often[value], value))[:2],
+        "bottomk": sorted(often, key=lambda value: (often[value], value))[:2],
+        "collect": values[:3],
+        "collect_unique": sorted(often)[:2],
+    }
+
+
+def test_aggregates_of_chosen_values(session: Connection[tuple[Any, ...]], broker: Broker) -> None:
+    session.execute(
+        "CREATE STREAM chosen (g VARCHAR, v INTEGER) WITH ('topic' = 'chosen', 'value.format' = 'json', "
+        "'key.format' = 'primitive', 'key.type' = 'VARCHAR', 'topic.partitions' = 1, 'topic.replicas' = 1)"
+    )
+    given = [("a", "g", 5), ("b", "g", 1), ("c", "g", 5), ("d", "g", 3), ("a", "g", 1), ("e", "h", 2), ("b", "g", 1)]
+    for second, (key, group, v) in enumerate(given):
+        broker.put("chosen", (key.encode(), as_json({"g": group, "v": v}), second))
+    run(
+        session,
+        f"""
+        SET defaults.topic.autocreate = true;
+        INSERT INTO chosen-stream SELECT STREAM {AGGREGATED} FROM chosen GROUP BY g;
+        INSERT INTO chosen-table SELECT TABLE {AGGREGATED} FROM chosen GROUP BY g;
+        INSERT INTO chosen-windows SELECT STREAM {AGGREGATED} FROM chosen WINDOW BY TUMBLE 4s GROUP BY g;
+        """,
+    )
+    broker.rows("chosen-stream", {b"g": aggregated([5, 1, 5, 3, 1, 1]), b"h": aggregated([2])})
+    broker.rows("chosen-table", {b"g": aggregated([5, 3, 1, 1]), b"h": aggregated([2])})  # c, d, a, b by their times
+    moment = lambda second: f"2023-11-14 22:13:{20 + second}.000000"  # noqa: E731
+    window = lambda group, start: json.dumps(  # noqa: E731
+        {"g": group, "window_start": moment(start), "window_end": moment(start + 4)}, separators=(",", ":")
+    ).encode()
+    broker.rows(
+        "chosen-windows",
+        {
+            window("g", 0): aggregated([5, 1, 5, 3]),
+            window("g", 4): aggregated([1, 1]),
+            window("h", 4): aggregated([2]),
+        },
+    )
+    broker.put("chosen", (b"c", None, 7), (b"d", as_json({"g": "h", "v": 9}), 8), (b"e", None, 9))
+    broker.rows("chosen-table", {b"g": aggregated([1, 1]), b"h": aggregated([9])})
 
 
 def test_how_programs_are_sent(session: Connection[tuple[Any, ...]], broker: Broker) -> None:

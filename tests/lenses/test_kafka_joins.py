@@ -34,6 +34,9 @@ WITH scores AS (SELECT TABLE * FROM js-scores);
 WITH per-city AS (SELECT TABLE COUNT(*) AS users FROM users GROUP BY city);
 INSERT INTO j-inner SELECT TABLE name, score FROM users JOIN scores;
 INSERT INTO j-left SELECT TABLE name, score FROM users LEFT JOIN scores ON users._key = scores._key;
+INSERT INTO j-full SELECT TABLE users._key AS user, UPPER(name) AS name, score, 1 AS one FROM users OUTER JOIN scores;
+INSERT INTO j-sums SELECT TABLE COUNT(*) AS n, SUM(score) AS s FROM users AS u OUTER JOIN scores AS c ON c._key = u._key
+WHERE city IS NOT NULL GROUP BY city;
 INSERT INTO j-best SELECT TABLE MAX(score) AS best, COUNT(*) AS n FROM users JOIN scores GROUP BY city;
 INSERT INTO j-outer SELECT STREAM url, item FROM taps OUTER JOIN buys WITHIN 10s;
 INSERT INTO j-table SELECT STREAM url, name FROM users RIGHT JOIN taps;
@@ -81,7 +84,9 @@ def test_joins_and_windows(session: Connection[tuple[Any, ...]], kafka_broker: K
         (b"u2", as_json({"name": "ben", "city": "Bonn"}), 0),
         (b"u3", as_json({"name": "cid", "city": "Kiel"}), 0),
     )
-    broker.put("js-scores", (b"u1", as_json({"score": 5}), 0), (b"u3", as_json({"score": 7}), 0))
+    broker.put(
+        "js-scores", *((key, as_json({"score": score}), 0) for key, score in ((b"u1", 5), (b"u3", 7), (b"u0", 1)))
+    )
     broker.put(
         "js-taps",
         (b"u1", tap("/a", 1, 0), 0),
@@ -99,14 +104,22 @@ def test_joins_and_windows(session: Connection[tuple[Any, ...]], kafka_broker: K
             b"u3": {"name": "cid", "score": 7},
         },
     )
+    full = lambda name, score, user: {"user": user, "name": name, "score": score, "one": 1}  # noqa: E731
+    there = {b"u0": full(None, 1, None), b"u1": full("ANN", 5, "u1")}
+    broker.rows("j-full", {**there, b"u2": full("BEN", None, "u2"), b"u3": full("CID", 7, "u3")})
+    broker.rows("j-sums", {b"Bonn": {"n": 2, "s": 5}, b"Kiel": {"n": 1, "s": 7}})
     broker.rows("j-best", {b"Bonn": {"best": 5, "n": 1}, b"Kiel": {"best": 7, "n": 1}})
     broker.rows("j-cities", {b"Bonn": {"tens": 20}})
     # an update and a deletion take back what they undo
     broker.put("js-scores", (b"u2", as_json({"score": 9}), 50), (b"u3", None, 50))
     broker.put("js-users", (b"u1", as_json({"name": "ann", "city": "Kiel"}), 51))
     broker.rows("j-inner", {b"u1": {"name": "ann", "score": 5}, b"u2": {"name": "ben", "score": 9}})
+    broker.rows("j-full", {**there, b"u2": full("BEN", 9, "u2"), b"u3": full("CID", None, "u3")})
+    broker.rows("j-sums", {b"Bonn": {"n": 1, "s": 9}, b"Kiel": {"n": 2, "s": 5}})
     broker.rows("j-best", {b"Bonn": {"best": 9, "n": 1}, b"Kiel": {"best": 5, "n": 1}})
     broker.rows("j-cities", {b"Kiel": {"tens": 20}})
+    broker.put("js-users", (b"u3", None, 52), (b"u0", as_json({"name": "eve", "city": "Ulm"}), 52))
+    broker.rows("j-full", {**there, b"u0": full("EVE", 1, "u0"), b"u2": full("BEN", 9, "u2")})
     # each tap meets the row of its time; those of nobody are there with NULL
     found = broker.records("j-table", 3)
     assert sorted(found, key=str) == [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import uuid
 from collections.abc import Iterator
 from typing import Any
@@ -43,26 +44,32 @@ def run(server: LiveServer, program: str) -> None:
 
 
 def avro_values(world: World, topic: str, count: int) -> list[Any]:
+    return [(key, of_avro(world, topic, value)) for key, value in written(world, topic, count)]
+
+
+def of_avro(world: World, topic: str, raw: bytes, part: MessageField = MessageField.VALUE) -> Any:
+    return AvroDeserializer(world.registry.client)(raw, SerializationContext(topic, part))
+
+
+def written(world: World, topic: str, count: int) -> list[tuple[bytes, bytes]]:
     consumer = Consumer(
         {"bootstrap.servers": world.broker.bootstrap, "group.id": "avro", "isolation.level": "read_committed"}
     )
     consumer.assign([TopicPartition(topic, 0, 0)])
-    read = AvroDeserializer(world.registry.client)
-    context = SerializationContext(topic, MessageField.VALUE)
-    found: list[Any] = []
+    found: list[tuple[bytes, bytes]] = []
     for _ in range(180):
         if len(found) == count:
             break
         message = consumer.poll(0.5)
         if message is not None and message.error() is None:
-            found.append((message.key(), read(message.value(), context)))
+            found.append((message.key(), message.value()))
     consumer.close()
     return found
 
 
 def test_fields_come_from_the_registry_and_avro_is_written(world: World) -> None:
     mark = uuid.uuid4().hex[:8]
-    topic, copies, counts = f"sales-{mark}", f"copies-{mark}", f"counts-{mark}"
+    topic, copies, counts, keyed, proto = (f"{name}-{mark}" for name in ("sales", "copies", "counts", "keyed", "proto"))
     create_topic(world.broker, topic, 1)
     key_id, value_id = world.register(topic, KEY, part="key"), world.register(topic, VALUE)
     producer = Producer({"bootstrap.servers": world.broker.bootstrap})
@@ -83,6 +90,10 @@ def test_fields_come_from_the_registry_and_avro_is_written(world: World) -> None
         SET defaults.topic.autocreate = true;
         INSERT INTO {copies} SELECT STREAM itemId AS _key, itemId, pieces * 2 AS doubled, note, _key.no FROM {topic};
         INSERT INTO {counts} STORE VALUE AS JSON SELECT TABLE SUM(pieces) AS pieces FROM {topic} GROUP BY _key.shop;
+        INSERT INTO {keyed} STORE KEY AS AVRO VALUE AS JSON SELECT TABLE SUM(pieces) AS pieces FROM {topic}
+        GROUP BY _key.shop, itemId;
+        INSERT INTO {proto} STORE KEY AS PROTOBUF VALUE AS PROTOBUF
+        SELECT STREAM itemId AS _key.item, _key.no AS _key.no, pieces FROM {topic};
         """,
     )
     assert avro_values(world, copies, 3) == [
@@ -91,3 +102,16 @@ def test_fields_come_from_the_registry_and_avro_is_written(world: World) -> None
         (b"tea", {"itemId": "tea", "doubled": 10, "note": "more", "no": 10}),
     ]
     Broker(world.broker.bootstrap).rows(counts, {(1).to_bytes(4, "big"): {"pieces": 6}})
+    by_key = {str(of_avro(world, keyed, key, MessageField.KEY)): value for key, value in written(world, keyed, 2)}
+    assert {key: json.loads(value) for key, value in by_key.items()} == {
+        str({"shop": 1, "itemId": "tea"}): {"pieces": 5},
+        str({"shop": 1, "itemId": "cup"}): {"pieces": 1},
+    }
+    # what is written as Protobuf is read by the schemas that were registered with it
+    back = f"INSERT INTO {proto}-back STORE KEY AS JSON VALUE AS JSON SELECT STREAM * FROM {proto};"
+    run(world.server, f"SET defaults.topic.autocreate = true; {back}")
+    assert [(json.loads(key), json.loads(value)) for key, value in written(world, f"{proto}-back", 3)] == [
+        ({"item": "tea", "no": 10}, {"pieces": 2}),
+        ({"item": "cup", "no": 11}, {"pieces": 1}),
+        ({"item": "tea", "no": 10}, {"pieces": 5}),
+    ]

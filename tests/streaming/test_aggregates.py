@@ -237,6 +237,19 @@ BY_TIME = {
     "topk(i, 3)": "(array_agg(i ORDER BY i DESC) FILTER (WHERE i IS NOT NULL))[1:3]",
     "topk(t, 2) FILTER (WHERE i > 0)": "(array_agg(t ORDER BY t DESC) FILTER (WHERE i > 0 AND t IS NOT NULL))[1:2]",
     "topkdistinct(n, 4)": "(array_agg(DISTINCT n ORDER BY n DESC) FILTER (WHERE n IS NOT NULL))[1:4]",
+    "bottomk(i, 3)": "(array_agg(i ORDER BY i) FILTER (WHERE i IS NOT NULL))[1:3]",
+    "bottomk(k, 2) FILTER (WHERE i > 0)": "(array_agg(k ORDER BY k) FILTER (WHERE i > 0 AND k IS NOT NULL))[1:2]",
+    "bottomkdistinct(n, 4)": "(array_agg(DISTINCT n ORDER BY n) FILTER (WHERE n IS NOT NULL))[1:4]",
+    "array_agg(i, 3)": "(array_agg(i ORDER BY t, i) FILTER (WHERE t IS NOT NULL))[1:3]",
+    "array_agg(DISTINCT i, 2)": "(array_agg(DISTINCT i))[1:2]",
+}
+OFTEN = """SELECT array_agg({0} ORDER BY seen {1}, {0}) FROM (SELECT {0}, count(*) AS seen FROM events AS o
+  WHERE {0} IS NOT NULL {2} GROUP BY {0} ORDER BY count(*) {1}, {0} LIMIT {3}) AS counted"""
+BY_OFTEN = {
+    "most_frequent(i, 2)": ("i", "DESC", 2),
+    "most_frequent(n, 3)": ("n", "DESC", 3),
+    "least_frequent(k, 1)": ("k", "", 1),
+    "least_frequent(i, 40)": ("i", "", 40),
 }
 
 
@@ -246,11 +259,14 @@ BY_TIME = {
 def test_postgresql_agrees(postgres_server: Any, tmp_path: Path, partial: bool, group: str) -> None:
     rng = random.Random(f"{group} {partial}")
     rows = [random_row(rng) for _ in range(300)]
-    names = {text: f"c{number}" for number, text in enumerate((*ASKED, *BY_TIME))}
+    groups = "".join(f" AND o.{key} IS NOT DISTINCT FROM events.{key}" for key in group.split(", ") if key)
+    often = {text: f"({OFTEN.format(*given[:2], groups, given[2])})" for text, given in BY_OFTEN.items()}
+    translated = {**BY_TIME, **often}
+    names = {text: f"c{number}" for number, text in enumerate((*ASKED, *translated))}
     keys = [f"{text} AS key{number}" for number, text in enumerate(group.split(", "))] if group else []
     tail = f" GROUP BY {group}" if group else ""
     ours = ", ".join([*keys, *(f"{text} AS {name}" for text, name in names.items())])
-    theirs = ", ".join([*keys, *(f"{BY_TIME.get(text, text)} AS {name}" for text, name in names.items())])
+    theirs = ", ".join([*keys, *(f"{translated.get(text, text)} AS {name}" for text, name in names.items())])
     with writer_in(tmp_path) as (database, writer):
         views = Fed(database, writer, target(f"SELECT {ours} FROM events WITH ('timestamp' = 't'){tail}"))
         start = 0

@@ -165,6 +165,19 @@ _QUERIES = {
         "SELECT k, list(i ORDER BY t, i NULLS LAST), list_sort(list(DISTINCT l)), "
         "max(l, 3) FROM rows_now WHERE t IS NOT NULL GROUP BY k"
     ),
+    "SELECT k, bottomk(i, 2) AS a, bottomkdistinct(l, 2) AS b, topkdistinct(i, 2) AS c, array_agg(i, 2) AS d, "
+    "array_agg(DISTINCT l, 2) AS e FROM rows WHERE t IS NOT NULL GROUP BY k": (
+        "SELECT k, min(i, 2), list_sort(list(DISTINCT l) FILTER (l IS NOT NULL))[1:2], "
+        "list_reverse_sort(list(DISTINCT i) FILTER (i IS NOT NULL))[1:2], "
+        "list(i ORDER BY t, i NULLS LAST)[1:2], list_sort(list(DISTINCT l), 'ASC', 'NULLS LAST')[1:2] "
+        "FROM rows_now WHERE t IS NOT NULL GROUP BY k"
+    ),
+    "SELECT k, most_frequent(i, 2) AS a, least_frequent(l, 2) AS b FROM rows GROUP BY k": (
+        "SELECT k, (SELECT list(i ORDER BY c DESC, i)[1:2] FROM (SELECT i, count(*) AS c FROM rows_now AS o "
+        "WHERE o.k IS NOT DISTINCT FROM r.k AND i IS NOT NULL GROUP BY i)), "
+        "(SELECT list(l ORDER BY c, l)[1:2] FROM (SELECT l, count(*) AS c FROM rows_now AS o "
+        "WHERE o.k IS NOT DISTINCT FROM r.k AND l IS NOT NULL GROUP BY l)) FROM rows_now AS r GROUP BY k"
+    ),
     "SELECT count(*) AS c, sum(i) AS s, max(l) AS m FROM rows": "SELECT count(*), sum(i), max(l) FROM rows_now",
     "SELECT k, l, grouping(k, l) AS g, count(*) AS c, sum(i) AS s, avg(n) AS a FROM rows GROUP BY CUBE (k, l)": (
         "SELECT k, l, grouping(k, l), count(*), sum(i), CAST(sum(n) / count(n) AS DECIMAL(38, 6)) FROM rows_now "

@@ -20,6 +20,12 @@ REPEAT = "mv_repeat"
 PAD = "mv_pad"
 REPLACE = "mv_replace"
 CONCAT = "mv_concat"
+GROUPS = "mv_regexp_groups"
+ALL_GROUPS = "mv_regexp_all_groups"
+JSON_FIRST = "mv_json_path_first"
+JSON_ALL = "mv_json_path_all"
+WITHOUT_ACCENTS = "mv_without_accents"
+SWAPPED_CASE = "mv_swapped_case"
 FITS = "mv_fits"
 
 

@@ -331,7 +331,8 @@ CAPABILITIES: tuple[Capability, ...] = (
         note="numbers in the text must have as many digits as the pattern; text alone that is no date is NULL",
     ),
     capability(
-        "to_timestamp_ltz", "an instant of seconds (0) or milliseconds (3) since 1970, or of text by a Java pattern",
+        "to_timestamp_ltz",
+        "an instant of seconds (0), milliseconds (3) or microseconds (6) since 1970, or of text by a Java pattern",
         [
             on(
                 (BIGINT, Parameter(Kind.INTEGER, constant=True)), t.TIMESTAMP_LTZ,
@@ -343,6 +344,7 @@ CAPABILITIES: tuple[Capability, ...] = (
         [
             example("to_timestamp_ltz(1715940672, 0)", "2024-05-17 10:11:12+00", postgres=False),
             example("to_timestamp_ltz(1715940672345, 3)", "2024-05-17 10:11:12.345+00", postgres=False),
+            example("to_timestamp_ltz(1715940672345678, 6)", "2024-05-17 10:11:12.345678+00", postgres=False),
             example("to_timestamp_ltz('17/05/2024 10:11', 'dd/MM/yyyy HH:mm')",
             "2024-05-17 10:11:00+00", postgres=False),
             example("to_timestamp_ltz('x', 'yyyy')", None, postgres=False),
@@ -445,11 +447,11 @@ CAPABILITIES: tuple[Capability, ...] = (
 
 
 def _epoch_function(argument: Lowered) -> str:
-    functions = {0: "timestamp_seconds", 3: "timestamp_millis"}
+    functions = {0: "timestamp_seconds", 3: "timestamp_millis", 6: "timestamp_micros"}
     precision = argument.constant()
-    if precision not in (0, 3):
+    if precision not in functions:
         raise SqlError(
             sqlstates.INVALID_PARAMETER_VALUE,
-            f"precision {precision} of to_timestamp_ltz must be 0 (seconds) or 3 (milliseconds)",
+            f"precision {precision} of to_timestamp_ltz must be 0 (seconds), 3 (milliseconds) or 6 (microseconds)",
         )
     return functions[int(str(precision))]

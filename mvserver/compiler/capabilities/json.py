@@ -6,10 +6,12 @@ import re
 from collections.abc import Sequence
 
 from mvserver import sqlstates
+from mvserver.compiler.capabilities import bounded, json_paths
 from mvserver.compiler.capabilities.build import INTEGER_CONSTANT, TEXT, TEXT_CONSTANT, capability, example, fails, on
-from mvserver.compiler.capabilities.model import Capability, Lowered
+from mvserver.compiler.capabilities.model import Capability, Lowered, Lowering
 from mvserver.compiler.capabilities.spark_text import string
 from mvserver.errors import SqlError
+from mvserver.limits import GROWN_TEXT_CHARACTERS_MAX
 from mvserver.sql import types as t
 from mvserver.sql.types import SqlType
 
@@ -111,6 +113,16 @@ def _member(a: Sequence[Lowered], result: SqlType) -> str:
     return _as_json(_arrow_path(a), a[0])
 
 
+def _walked(function: str) -> Lowering:
+    return lambda a, _: (
+        f"{function}({a[0]}, {string(json_paths.steps(str(a[1].constant())))}, {GROWN_TEXT_CHARACTERS_MAX})"
+    )
+
+
+_PATHS = (
+    "paths are of RFC 9535, constant; text that is not JSON gives NULL; a result of more than "
+    f"{GROWN_TEXT_CHARACTERS_MAX} characters is an error (54000)"
+)
 _NOTE = (
     "the operand is text; text that is not JSON gives NULL; a number with a fraction or an exponent is written as a "
     "double: `1.50` is `1.5`, `1e3` is `1000.0`"
@@ -152,6 +164,37 @@ CAPABILITIES: tuple[Capability, ...] = (
             example("""json_exists('{"a":null}', '$.a')""", "true", postgres=False),
         ],
         note="the operand is text; of text that is not JSON it is false",
+    ),
+    capability(
+        "json_path_first", "the first of what lies at a path of JSON text, as JSON text; NULL when nothing does",
+        [on((TEXT, TEXT_CONSTANT), t.VARCHAR, _walked(bounded.JSON_FIRST))],
+        [
+            example("""json_path_first('{"a":{"b":1.50}}', '$.a.b')""", "1.50", postgres=False),
+            example("""json_path_first('{"a":["x"]}', '$.a[-1]')""", '"x"', postgres=False),
+            example(
+                """json_path_first('{"p":[{"id":"i3","x":1},{"id":"i4","x":2}]}', '$.p[?(@[''id'']==''i4'')].x')""",
+                "2", postgres=False,
+            ),
+            example("""json_path_first('{"a":1}', '$.b')""", None, postgres=False),
+            example("""json_path_first('no json', '$.a')""", None, postgres=False),
+            fails("""json_path_first('{}', '$.a[')""", "22023", postgres=False),
+        ],
+        note=_PATHS,
+    ),
+    capability(
+        "json_path_all", "all that lies at a path of JSON text, in its order, each as JSON text",
+        [on((TEXT, TEXT_CONSTANT), t.array(t.VARCHAR), _walked(bounded.JSON_ALL))],
+        [
+            example("""array_to_string(json_path_all('{"h":1,"m":17,"a":"x"}', '$.*'), ' ')""", '1 17 "x"',
+                    postgres=False),
+            example("""array_to_string(json_path_all('{"a":[{"b":1},{"b":2}]}', '$..b'), ' ')""", "1 2",
+                    postgres=False),
+            example("""array_to_string(json_path_all('[1,5,9,3]', '$[?(@ > 1 && @ < 9)]'), ' ')""", "5 3",
+                    postgres=False),
+            example("""array_to_string(json_path_all('[0,1,2,3,4]', '$[1:4:2,0]'), ' ')""", "1 3 0", postgres=False),
+            example("""cardinality(json_path_all('{"a":1}', '$.b'))""", "0", postgres=False),
+        ],
+        note=_PATHS,
     ),
     capability(
         "json_extract_path_text", "what lies at a chain of keys of JSON text, as text",

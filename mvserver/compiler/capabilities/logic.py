@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from mvserver.compiler.capabilities.build import BOOLEAN, SCALAR_ELEMENT, capability, example, on, same
+from mvserver.compiler.capabilities.build import BOOLEAN, SCALAR_ELEMENT, capability, example, fails, on, same
 from mvserver.compiler.capabilities.model import Capability, Nulls, Parameter
+from mvserver.compiler.capabilities.spark_text import guard
 from mvserver.sql import types as t
 
 _ANY = Parameter(variable="ELEMENT")
@@ -49,6 +50,15 @@ CAPABILITIES: tuple[Capability, ...] = (
             )
         ],
         [example("coalesce(NULL, 2, 3)", "2"), example("coalesce(NULL, 1.5, 2)", "1.5")],
+        nulls=Nulls.SPECIAL,
+    ),
+    capability(
+        "required", "the argument; NULL is an error",
+        [on((_ANY,), same(), guard("{0} IS NULL", "22004", "a value is required, and is NULL", "{0}"))],
+        [
+            example("required(5)", "5", postgres=False), example("required('a')", "a", postgres=False),
+            fails("required(CAST(NULL AS integer))", "22004", postgres=False),
+        ],
         nulls=Nulls.SPECIAL,
     ),
     capability(

@@ -101,6 +101,10 @@ def _extract(a: Sequence[Lowered], result: SqlType) -> str:
     return f"{bounded.EXTRACT}({a[0]}, {_flagged(a[1], 's')}, {group})"
 
 
+def _groups(function: str) -> Callable[[Sequence[Lowered], SqlType], str]:
+    return lambda a, _: f"{function}({a[0]}, {_flagged(a[1], 's')}, {GROWN_TEXT_CHARACTERS_MAX})"
+
+
 CAPABILITIES: tuple[Capability, ...] = (
     capability(
         "like", "the whole text matches a pattern: % is any text, _ any character, backslash the escape",
@@ -164,6 +168,27 @@ CAPABILITIES: tuple[Capability, ...] = (
         "regexp_substr", "the first part that matches a regular expression, NULL when none does",
         [on((TEXT, TEXT), t.VARCHAR, _extract)],
         [example("regexp_substr('abc123', '[0-9]+')", "123"), example("regexp_substr('abc', '[0-9]+')", None)],
+        note=_NOTE,
+    ),
+    capability(
+        "regexp_match", "the groups of the first match, or the whole of it without groups; NULL when none is",
+        [on((TEXT, TEXT), t.array(t.VARCHAR), _groups(bounded.GROUPS))],
+        [
+            example("array_to_string(regexp_match('foo123', '([a-z]+)([0-9]+)'), ' ')", "foo 123"),
+            example("array_to_string(regexp_match('foobar', 'o+'), ' ')", "oo"),
+            example("regexp_match('foo', '[0-9]') IS NULL", "true"),
+            example("array_to_string(regexp_match('b', '(a)?(b)'), ' ', '-')", "- b"),
+        ],
+        note=_NOTE,
+    ),
+    capability(
+        "regexp_groups", "an array of the same of each match, empty when none is",
+        [on((TEXT, TEXT), t.array(t.array(t.VARCHAR)), _groups(bounded.ALL_GROUPS))],
+        [
+            example("((regexp_groups('a1b2', '([a-z])([0-9])'))[2])[1]", "b", postgres=False),
+            example("cardinality(regexp_groups('Jose Jo', 'Jo'))", "2", postgres=False),
+            example("cardinality(regexp_groups('Kathleen', 'Jo'))", "0", postgres=False),
+        ],
         note=_NOTE,
     ),
     capability(

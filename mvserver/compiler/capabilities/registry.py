@@ -16,8 +16,10 @@ from mvserver.compiler.capabilities import (
     logic,
     matching,
     mathematics,
+    obfuscation,
     sketches,
     strings,
+    text_forms,
 )
 from mvserver.compiler.capabilities.model import Capability, Overload
 
@@ -25,13 +27,14 @@ _FAMILIES: Mapping[str, tuple[Capability, ...]] = {
     "arithmetic": arithmetic.CAPABILITIES,
     "comparison": comparison.CAPABILITIES,
     "logic": logic.CAPABILITIES,
-    "strings": strings.CAPABILITIES,
+    "strings": (*strings.CAPABILITIES, *text_forms.CAPABILITIES),
     "matching": matching.CAPABILITIES,
     "mathematics": mathematics.CAPABILITIES,
     "datetimes": datetimes.CAPABILITIES,
     "json": json.CAPABILITIES,
     "collections": collections.CAPABILITIES,
     "encoding": encoding.CAPABILITIES,
+    "obfuscation": obfuscation.CAPABILITIES,
     "sketches": sketches.CAPABILITIES,
 }
 

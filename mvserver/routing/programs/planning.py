@@ -54,6 +54,7 @@ class PlannedProgram:
     sources: tuple[Declaration, ...]
     inserts: tuple[PlannedInsert, ...]
     settings: ProgramSettings
+    warnings: tuple[Problem, ...]
 
 
 @dataclass(frozen=True)
@@ -77,7 +78,7 @@ def plan(name: str, text: str, start: int, context: SessionContext, services: Se
     problems.raise_any(start)
     read = {source.relation.id for insert in inserts for source in insert.query.inputs}
     sources = tuple(each for each in planner.sources.values() if each.relation.id in read)
-    return PlannedProgram(name, text, schema, store, sources, inserts, settings)
+    return PlannedProgram(name, text, schema, store, sources, inserts, settings, tuple(planner.warnings))
 
 
 class _Planner:
@@ -101,6 +102,7 @@ class _Planner:
         self._named: dict[str, _Named] = {}
         self._broken: set[str] = set(program.unread)  # names of WITHs that have been told
         self._written: dict[str, Target] = {}
+        self.warnings = Problems()
         self.sources: dict[tuple[str, RowKind], Declaration] = {}
 
     def run(self) -> tuple[PlannedInsert, ...]:
@@ -172,12 +174,17 @@ class _Planner:
     def _translated(self, select: Select) -> Translated | None:
         known: dict[str, Rows] = {name: each.translated.rows for name, each in self._named.items()}
         try:
-            return translate(select, known, self._topic)
+            translated = translate(select, known, self._topic)
         except _ToldError:
             return None
         except ProblemError as error:
             self._problems.add(error.problem)
             return None
+        if self._settings.nullability != "ignore":
+            told = self._problems if self._settings.nullability == "strict" else self.warnings
+            for finding in translated.findings:
+                told.add(finding)
+        return translated
 
     def _whole(self, translated: Translated) -> Written:
         """The SELECT with the named queries that it reads, the innermost first."""

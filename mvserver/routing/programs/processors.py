@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from catalog.model import Query, Relation
-from mvserver import sqlstates
+from mvserver import limits, sqlstates
 from mvserver.errors import SqlError
 from mvserver.lenses.problems import Problems
 from mvserver.routing import continuous, declaring, privileges, sinks
@@ -149,6 +149,12 @@ def _query(
 def _tell(planned: PlannedProgram, context: SessionContext, services: Services) -> None:
     for key, words in planned.settings.notices:
         context.notice(f'setting "{key}" has no effect here', detail=f"{words[0].upper()}{words[1:]}.")
+    for warning in planned.warnings[: limits.LENSES_WARNINGS_SHOWN_MAX]:
+        place = f"line {warning.place.line}, column {warning.place.column}"
+        context.warning(f"{place}: {warning.message}", hint=warning.hint)
+    more = len(planned.warnings) - limits.LENSES_WARNINGS_SHOWN_MAX
+    if more > 0:
+        context.warning(f"the program has {more} more warnings", hint="SET nullability = strict lists them as errors.")
     for insert in planned.inserts:
         if not insert.target.relation.key_columns:
             sinks.at_least_once(insert.query, planned.store, context, services)

@@ -56,7 +56,9 @@ class TopicSchema:
         if self.key is not None:
             key = PRIMITIVE if self.key.primitive else Facet(tuple(field.name for field in self.key.fields))
         value = PRIMITIVE if self.value_format == "primitive" else Facet(tuple(field.name for field in self.value))
-        return Rows(kind, key, value, records=True)
+        not_null = [name for name, field in self.value_columns() if field.not_null]
+        not_null += [name for name, _ in self.key_columns()] if kind is RowKind.TABLE else []
+        return Rows(kind, key, value, records=True, not_null=frozenset(not_null))
 
     def key_columns(self) -> Sequence[tuple[str, SchemaField]]:
         if self.key is None:

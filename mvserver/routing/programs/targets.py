@@ -25,9 +25,10 @@ from mvserver.sql.statements.base import Value
 from mvserver.sql.types import parse_type
 
 _PRIMITIVES = {"INT": "INTEGER", "LONG": "BIGINT", "STRING": "VARCHAR"}
-_STRUCTURED = {"JSON": "json", "AVRO": "avro", "CSV": "csv"}
-_LATER = ("XML", "PROTOBUF", "BYTES")
-_WRITTEN = ("json", "avro", "csv")  # that a target takes over from its source
+_STRUCTURED = {"JSON": "json", "AVRO": "avro", "CSV": "csv", "PROTOBUF": "protobuf"}
+_KEYS = {"JSON": "json", "AVRO": "avro", "PROTOBUF": "protobuf"}
+_LATER = ("XML", "BYTES")
+_WRITTEN = ("json", "avro", "csv", "protobuf")  # that a target takes over from its source
 
 
 @dataclass(frozen=True)
@@ -133,11 +134,12 @@ def _key_format(insert: Insert, rows: Rows, outputs: Mapping[str, Output]) -> st
             place,
             sqlstates.DATATYPE_MISMATCH,
             f"the key has fields ({fields}) and is not {given}",
-            "STORE KEY AS JSON.",
+            "STORE KEY AS JSON or AVRO.",
         )
-    if given not in (None, "JSON"):
-        raise unsupported(place, f"STORE KEY AS {given} is not supported", "A key with fields is written as JSON.")
-    return "json"
+    if given is not None and given not in _KEYS:
+        hint = "A key with fields is written as JSON, AVRO or PROTOBUF."
+        raise unsupported(place, f"STORE KEY AS {given} is not supported", hint)
+    return _KEYS[given or "JSON"]
 
 
 def _value_format(insert: Insert, rows: Rows, outputs: Mapping[str, Output], planned: PlannedQuery) -> str:
@@ -189,7 +191,7 @@ def _primitive(given: str | None, facet: str, output: Output, place: Place) -> s
 
 def _later(given: str | None, facet: str, place: Place) -> ProblemError:
     return unsupported(
-        place, f"STORE {facet} AS {given} is not supported", "Formats are INT, LONG, STRING, JSON, AVRO, CSV."
+        place, f"STORE {facet} AS {given} is not supported", "Formats are INT, LONG, STRING, JSON, AVRO, CSV, PROTOBUF."
     )
 
 

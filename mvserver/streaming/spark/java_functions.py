@@ -23,22 +23,27 @@ from mvserver.compiler.failures import raised
 from mvserver.errors import SqlError, words_of
 from spark_sinks.decode import RecordFunction
 
-_CLASS = "mvserver.Bounded"
+_PACKAGE = "mvserver"
+_BOUNDED, _TEXTS, _JSON_PATHS = "Bounded", "Texts", "JsonPaths"
 _DECODER = "mvserver.Records$Decoder"
 _LIVE_ROWS = "mvserver.LiveRows"
 _BOXES = {"String": "String", "int": "Integer", "long": "Long", "boolean": "Boolean"}
-_TYPES = {"String": "StringType", "int": "IntegerType", "boolean": "BooleanType"}
+_TYPES = {
+    "String": "string", "int": "int", "boolean": "boolean", "String[]": "array<string>",
+    "String[][]": "array<array<string>>",
+}  # fmt: skip
 _VALUES = {"String": "", "int": ".intValue()", "long": ".longValue()", "boolean": ".booleanValue()"}
 
 
 @dataclass(frozen=True)
 class JavaFunction:
-    """``name`` in Spark SQL is the static method ``method`` of the class Bounded; NULL where an argument is NULL."""
+    """``name`` in Spark SQL is the static method ``method`` of a class; NULL where an argument is NULL."""
 
     name: str
     method: str
     arguments: tuple[str, ...]
     result: str
+    owner: str = _BOUNDED
 
     def source(self) -> str:
         """A class that Spark takes as a function."""
@@ -46,8 +51,8 @@ class JavaFunction:
         parameters = ", ".join(f"Object a{i}" for i in range(count))
         missing = " || ".join(f"a{i} == null" for i in range(count))
         values = ", ".join(f"(({_BOXES[kind]}) a{i}){_VALUES[kind]}" for i, kind in enumerate(self.arguments))
-        call = f"Bounded.{self.method}({values})"
-        made = call if self.result == "String" else f"{_BOXES[self.result]}.valueOf({call})"
+        call = f"{self.owner}.{self.method}({values})"
+        made = call if self.result.startswith("String") else f"{_BOXES[self.result]}.valueOf({call})"
         return (
             f"public static final class {self.name} implements org.apache.spark.sql.api.java.UDF{count} {{\n"
             f"  public Object call({parameters}) {{\n"
@@ -66,6 +71,12 @@ FUNCTIONS = (
     JavaFunction(bounded.PAD, "pad", ("String", "int", "String", "boolean", "int"), "String"),
     JavaFunction(bounded.REPLACE, "replace", ("String", "String", "String", "int"), "String"),
     JavaFunction(bounded.CONCAT, "concat", ("String", "String", "int"), "String"),
+    JavaFunction(bounded.GROUPS, "groups", ("String", "String", "int"), "String[]"),
+    JavaFunction(bounded.ALL_GROUPS, "allGroups", ("String", "String", "int"), "String[][]"),
+    JavaFunction(bounded.JSON_FIRST, "first", ("String", "String", "int"), "String", _JSON_PATHS),
+    JavaFunction(bounded.JSON_ALL, "all", ("String", "String", "int"), "String[]", _JSON_PATHS),
+    JavaFunction(bounded.WITHOUT_ACCENTS, "withoutAccents", ("String",), "String", _TEXTS),
+    JavaFunction(bounded.SWAPPED_CASE, "swappedCase", ("String",), "String", _TEXTS),
     JavaFunction(bounded.FITS, "fits", ("long", "long"), "boolean"),
 )
 
@@ -88,8 +99,9 @@ def install(session: SparkSession, work_directory: Path) -> None:
     loader = _loaders[context] = jvm.java.net.URLClassLoader(urls, parent)
     classes, values = gateway.new_array(jvm.java.lang.Class, 0), gateway.new_array(jvm.java.lang.Object, 0)
     for function in FUNCTIONS:
-        made = loader.loadClass(f"{_CLASS}${function.name}").getDeclaredConstructor(classes).newInstance(values)
-        result = getattr(jvm.org.apache.spark.sql.types.DataTypes, _TYPES[function.result])
+        made_class = loader.loadClass(f"{_PACKAGE}.{function.owner}${function.name}")
+        made = made_class.getDeclaredConstructor(classes).newInstance(values)
+        result = jvm.org.apache.spark.sql.types.DataType.fromDDL(_TYPES[function.result])
         session._jsparkSession.udf().register(function.name, made, result)
 
 
@@ -129,7 +141,7 @@ def check_pattern(session: SparkSession, pattern: str) -> None:
     kinds[0] = text
     values = gateway.new_array(jvm.java.lang.Object, 1)
     values[0] = pattern
-    method = _loaders[context].loadClass(_CLASS).getMethod("compiled", kinds)
+    method = _loaders[context].loadClass(f"{_PACKAGE}.{_BOUNDED}").getMethod("compiled", kinds)
     try:
         method.invoke(None, values)
     except Exception as error:
@@ -138,15 +150,19 @@ def check_pattern(session: SparkSession, pattern: str) -> None:
 
 def _compiled(jvm: Any) -> dict[str, bytes]:
     """The classes by name: those of the functions stand inside the class that has the methods."""
-    body, brace, end = _source("Bounded").rpartition("}")
-    functions = "".join(function.source() for function in FUNCTIONS)
     found: dict[str, bytes] = {}
-    for source in (body + functions + brace + end, _source("Records"), _source("LiveRows")):
+    with_functions = (_with_functions(owner) for owner in (_BOUNDED, _TEXTS, _JSON_PATHS))
+    for source in (*with_functions, _source("Records"), _source("LiveRows")):
         compiler = jvm.org.codehaus.janino.SimpleCompiler()
         compiler.cook(source)
         codes = compiler.getBytecodes()
         found.update({str(name): bytes(codes[name]) for name in codes})
     return found
+
+
+def _with_functions(owner: str) -> str:
+    body, brace, end = _source(owner).rpartition("}")
+    return body + "".join(each.source() for each in FUNCTIONS if each.owner == owner) + brace + end
 
 
 def _source(name: str) -> str:

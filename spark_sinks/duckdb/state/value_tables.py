@@ -12,7 +12,7 @@ place, since a primary key refuses NULL.
 from __future__ import annotations
 
 import enum
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from spark_sinks.duckdb.names import qualified
@@ -62,13 +62,16 @@ class Ordered(enum.Enum):
     JOINED = "joined"  # all values in the order of their times, or each once in their own order
     COLLECTED = "collected"  # the same as an array
     GREATEST = "greatest"  # the greatest values, descending, as an array
+    LEAST = "least"  # the least values, ascending, as an array
+    MOST_OFTEN = "most often"  # the values that came most often, as an array; of equally frequent ones the least first
+    LEAST_OFTEN = "least often"
     CARDINALITY = "cardinality"  # how many values a sketch has seen, about
 
 
 @dataclass(frozen=True)
 class OrderedValue:
     """One such result; ``fraction``, 0 to 1, is a percentile's, ``separator`` a joined text's; ``once``: equal values
-    count once; ``limit`` is how many of the greatest values there are."""
+    count once; ``limit`` is how many values an array has at most, 0 for all."""
 
     kind: Ordered
     fraction: float = 0.0
@@ -78,7 +81,10 @@ class OrderedValue:
     limit: int = 0
 
 
-_PLAIN = frozenset({Ordered.JOINED, Ordered.COLLECTED, Ordered.GREATEST})  # need no window over their group
+_CHOSEN: Mapping[Ordered, str] = {
+    Ordered.GREATEST: "v DESC", Ordered.LEAST: "v", Ordered.MOST_OFTEN: "n DESC, v", Ordered.LEAST_OFTEN: "n, v",
+}  # fmt: skip
+_PLAIN = frozenset({Ordered.JOINED, Ordered.COLLECTED, *_CHOSEN})  # need no window over their group
 _PERCENTILES = frozenset({Ordered.CONTINUOUS, Ordered.DISCRETE})
 
 
@@ -206,14 +212,9 @@ def _ordered(wanted: OrderedValue) -> str:
             return f"string_agg(v, {separator} ORDER BY v)"
         return f"string_agg(v || repeat({separator} || v, n - 1), {separator} ORDER BY t, v)"
     if wanted.kind is Ordered.COLLECTED:
-        value = "CASE WHEN u = 0 THEN v END"
-        if wanted.once:
-            return f"list({value} ORDER BY u, v)"
-        return f"flatten(list(list_resize([{value}], n, {value}) ORDER BY t, u, v))"
-    if wanted.kind is Ordered.GREATEST:
-        if wanted.once:
-            return f"list(v ORDER BY v DESC)[1:{wanted.limit}]"
-        return f"flatten(list(list_resize([v], least(n, {wanted.limit}), v) ORDER BY v DESC))[1:{wanted.limit}]"
+        return _collected(wanted)
+    if wanted.kind in _CHOSEN:
+        return _chosen(wanted)
     if wanted.kind is Ordered.CARDINALITY:
         return _cardinality()
     pick = "max" if wanted.descending else "min"
@@ -228,6 +229,21 @@ def _ordered(wanted: OrderedValue) -> str:
     high = f"{pick}(v) FILTER (WHERE {reach} > ceil({place}))"
     rest = f"any_value({place} - floor({place}))"
     return f"CASE WHEN {rest} = 0 THEN {low} ELSE {low} + {rest} * ({high} - {low}) END"
+
+
+def _collected(wanted: OrderedValue) -> str:
+    value, first = "CASE WHEN u = 0 THEN v END", f"[1:{wanted.limit}]" if wanted.limit else ""
+    if wanted.once:
+        return f"list({value} ORDER BY u, v){first}"
+    count = f"least(n, {wanted.limit})" if wanted.limit else "n"
+    return f"flatten(list(list_resize([{value}], {count}, {value}) ORDER BY t, u, v)){first}"
+
+
+def _chosen(wanted: OrderedValue) -> str:
+    order = _CHOSEN[wanted.kind]
+    if wanted.once or wanted.kind in (Ordered.MOST_OFTEN, Ordered.LEAST_OFTEN):
+        return f"list(v ORDER BY {order})[1:{wanted.limit}]"
+    return f"flatten(list(list_resize([v], least(n, {wanted.limit}), v) ORDER BY {order}))[1:{wanted.limit}]"
 
 
 def _cardinality() -> str:

@@ -280,6 +280,43 @@ public final class Bounded {
     return found == null ? "" : found;
   }
 
+  /** The groups of the first match, or the whole of it where the pattern has none; null where there is no match. */
+  public static String[] groups(String text, String pattern, int most) {
+    Matches matcher = new Matches(text, pattern);
+    return matcher.find() ? groups(matcher, new long[] {Math.max(most, text.length())}) : null;
+  }
+
+  /** The same of each match. */
+  public static String[][] allGroups(String text, String pattern, int most) {
+    Matches matcher = new Matches(text, pattern);
+    long[] room = {Math.max(most, text.length())};
+    ArrayList found = new ArrayList();
+    int at = 0;
+    while (at <= text.length() && matcher.find(at)) {
+      found.add(groups(matcher, room));
+      at = behind(text, matcher.start(0), matcher.end(0));
+    }
+    String[][] made = new String[found.size()][];
+    for (int i = 0; i < made.length; i = i + 1) {
+      made[i] = (String[]) found.get(i);
+    }
+    return made;
+  }
+
+  /** A group that took no part in the match is null. The room goes down by a character and what the group has. */
+  private static String[] groups(Matches matcher, long[] room) {
+    int count = matcher.groupCount();
+    String[] made = new String[Math.max(count, 1)];
+    for (int i = 0; i < made.length; i = i + 1) {
+      made[i] = matcher.group(count == 0 ? 0 : i + 1);
+      room[0] = room[0] - 1 - (made[i] == null ? 0 : made[i].length());
+      if (room[0] < -made.length) {
+        throw tooLarge();
+      }
+    }
+    return made;
+  }
+
   /** In the replacement, \1 to \9 and \& stand for what was matched, as in PostgreSQL. */
   public static String replaceMatches(String text, String pattern, String replacement, boolean everywhere, int most) {
     Matches matcher = new Matches(text, pattern);
