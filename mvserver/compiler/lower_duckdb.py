@@ -44,7 +44,7 @@ def lower(expression: Expression, key: Reference, aggregate: Reference) -> str:
 def can_finish_node(node: Expression) -> bool:
     """Whether this one node (not its children) can be computed by DuckDB."""
     if isinstance(node, Call):
-        return overload(node.function).duckdb is not None
+        return node.definition is None and overload(node.function).duckdb is not None
     if isinstance(node, Cast):
         return can_cast(node.operand.type, node.type, safe=node.safe)
     if isinstance(node, Literal):
@@ -86,7 +86,7 @@ def _text(node: Expression, key: Reference, aggregate: Reference) -> str:
         return f"(CASE {branches}{otherwise} END)"
     if isinstance(node, Cast) and can_cast(node.operand.type, node.type, safe=node.safe):
         return cast_text(_lower(node.operand, key, aggregate), node.operand.type, node.type, safe=node.safe)
-    if isinstance(node, Call):
+    if isinstance(node, Call) and node.definition is None:
         template = overload(node.function).duckdb
         if template is not None:
             arguments = [

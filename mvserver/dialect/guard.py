@@ -6,12 +6,15 @@ access as well (``Database`` switches it off); this is the first of the two door
 
 from __future__ import annotations
 
+from collections.abc import Container
+
 from sqlglot import exp
 
 from mvserver import interrupts, limits, sqlstates
 from mvserver.dialect.allow_list import check_node, make_undefined
 from mvserver.dialect.clauses import check_count, check_distinct
 from mvserver.errors import SqlError
+from mvserver.sql.pull_parser import CALLED
 
 TABLE_FUNCTIONS = frozenset({
     "unnest", "generate_series", "generate_subscripts", "json_each", "json_each_text", "jsonb_each",
@@ -29,9 +32,10 @@ def function_name(node: exp.Func) -> str:
     return str(node.meta.get("name") or node.sql_name()).lower()
 
 
-def check(tree: exp.Expr) -> None:
+def check(tree: exp.Expr, own_functions: Container[str] = ()) -> None:
     """Raises SqlError for the first thing that a pull query may not contain. Calls of functions that do not exist are
-    given a name, in place, by which the binding finds that out: it knows the types of their arguments."""
+    given a name, in place, by which the binding finds that out: it knows the types of their arguments.
+    ``own_functions`` are names of functions that users have made for continuous queries."""
     if not isinstance(tree, exp.Query | exp.Values):
         raise SqlError(sqlstates.FEATURE_NOT_SUPPORTED, "only SELECT and VALUES are pull queries")
     undefined: list[exp.Expr] = []
@@ -61,6 +65,18 @@ def check(tree: exp.Expr) -> None:
                 sqlstates.READ_ONLY_SQL_TRANSACTION, f"cannot execute {node.key.upper()} inside a pull query"
             )
         if not check_node(node):
+            _refuse_own(node, own_functions)
             undefined.append(node)
     for node in interrupts.asking(undefined):
         make_undefined(node)
+
+
+def _refuse_own(call: exp.Expr, own_functions: Container[str]) -> None:
+    """A reader waits for rows, and Python would have to be waited for with each of them."""
+    name = str(call.meta[CALLED][0]) if CALLED in call.meta else ""
+    if name and name in own_functions:
+        raise SqlError(
+            sqlstates.FEATURE_NOT_SUPPORTED,
+            f"function {name} cannot be called in a pull query",
+            hint="Call it in the SELECT of a materialized view, and read the view's column.",
+        )

@@ -231,7 +231,7 @@ class DuckPullService:
     def _plan(self, tree: exp.Expr, request: PlanRequest, snapshot: CatalogSnapshot, facts: SessionFacts) -> PullPlan:
         """``tree`` is a copy of the request's, and is changed."""
         scope, stopped, oids = request.scope, request.stopped, tuple(request.parameter_oids)
-        guard.check(tree)
+        guard.check(tree, snapshot.function_names)
         asleep = classify.sleep_argument(tree)
         if asleep is not None:
             return plan_of_sleep(asleep)

@@ -18,6 +18,7 @@ from mvserver.streaming.batch.program import Program, ViewInput
 from mvserver.streaming.batch.record_order import SELECTED, ranked, with_order
 from mvserver.streaming.batch.rejected import rejected_rows
 from mvserver.streaming.batch.spark_calls import collect, select_expressions
+from mvserver.streaming.spark import python_functions
 from mvserver.streaming.spark.record_functions import register
 from spark_sinks.base import RecordOrder, SourceReader
 from spark_sinks.decode.columns import WANTED
@@ -152,6 +153,7 @@ def row_frame(frame: DataFrame, program: Program, order: RecordOrder | None = No
     if order is not None:
         frame = with_order(frame, order)
     register(frame.sparkSession, program.functions)
+    python_functions.register(frame.sparkSession, program.own_functions)
     for stage in program.stages:
         frame = select_expressions(frame, ("*", *stage))
     if program.keep is not None:
