@@ -169,7 +169,7 @@ class Dependencies:
         names: list[str] = []
         front = list(roots)
 
-        def note(query: Query, what: str) -> None:
+        def note(query: Query, what: str, *, also_terminated: bool = False) -> None:
             sink = self._relations.by_id(query.sink_id)
             if query.kind == "materialized_view":
                 if sink is not None and sink.id not in relations:
@@ -179,7 +179,7 @@ class Dependencies:
                     names.append(f"{sink.kind} {sink.name}")
                 return
             found[query.id] = query
-            if query.desired_state != "terminated":
+            if also_terminated or query.desired_state != "terminated":
                 target = f" into {sink.kind} {sink.name}" if sink is not None else ""
                 lines.append(f"query {query.id}{target} depends on {what}")
                 names.append(f"query {query.id}{target}")
@@ -187,7 +187,7 @@ class Dependencies:
         for function in functions:
             for query in all_queries:
                 if function.id in query.function_ids and query.id not in found:
-                    note(query, f"function {called(function)}")
+                    note(query, f"function {called(function)}", also_terminated=True)  # it may be restarted
         while front:
             subject = front.pop(0)
             what = f"{subject.kind} {subject.name}"

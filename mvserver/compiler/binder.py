@@ -28,6 +28,7 @@ from mvserver.compiler.target_types import cast_target
 from mvserver.compiler.type_names import postgres_name
 from mvserver.errors import SqlError
 from mvserver.sql import types as t
+from mvserver.sql.names import OWN_FUNCTION
 from mvserver.sql.nodes import position_of
 from mvserver.sql.types import Kind, SqlType
 from mvserver.types.intervals import unit_of
@@ -339,8 +340,8 @@ class Binder:
         if found is None:
             raise SqlError(
                 sqlstates.UNDEFINED_FUNCTION,
-                f"function {'.'.join(parts)} does not exist",
-                hint="LIST FUNCTIONS shows the functions of one's own.",
+                f"function {'.'.join(part for part in parts if part != OWN_FUNCTION)} does not exist",
+                hint="LIST FUNCTIONS shows the functions of one's own. Their names are compared with regard to case.",
                 position=position,
             )
         return found

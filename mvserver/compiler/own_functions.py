@@ -24,6 +24,7 @@ from mvserver.compiler.literals import is_unknown
 from mvserver.compiler.plans import ContinuousPlan, record_expressions
 from mvserver.compiler.row_functions import ROW_FUNCTIONS
 from mvserver.python_functions.definition import PythonFunction
+from mvserver.sql.names import OWN_FUNCTION
 from mvserver.sql.types import Kind, SqlType
 
 _GRAMMAR = frozenset({"grouping", "row"})
@@ -71,7 +72,7 @@ def is_built_in(name: str) -> bool:
 def call_own(parts: Sequence[str], arguments: Sequence[Expression], position: int | None) -> Expression | None:
     """A call of a user's function; None where there is none of the name."""
     functions = _known.get()
-    found = functions.named(parts, position)
+    found = functions.named(parts[1:] if parts[0] == OWN_FUNCTION and len(parts) == 2 else parts, position)
     if not found:
         return None
     name = parts[-1]

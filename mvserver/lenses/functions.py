@@ -10,6 +10,8 @@ from mvserver import sqlstates
 from mvserver.lenses.problems import ProblemError, problem, unsupported
 from mvserver.lenses.program import Call, CastTo, Literal
 from mvserver.lenses.written import Written, joined, written
+from mvserver.quoting import quoted
+from mvserver.sql.names import OWN_FUNCTION
 
 
 @dataclass(frozen=True)
@@ -116,13 +118,10 @@ def called(call: Call, argument: Callable[[int], Written]) -> Written:
     if call.name in _REFUSED:
         raise unsupported(call.place, f"function {call.name} is not supported", _REFUSED[call.name])
     found = (AGGREGATES if is_aggregate(call) else SCALARS).get(call.name)
+    if found is None and call.name not in AGGREGATES and call.spelled:
+        return _own(call, argument)
     if found is None:
-        raise problem(
-            call.place,
-            sqlstates.UNDEFINED_FUNCTION,
-            f"function {call.name} does not exist",
-            "Functions of one's own are not supported yet." if call.name not in AGGREGATES else None,
-        )
+        raise problem(call.place, sqlstates.UNDEFINED_FUNCTION, f"function {call.name} does not exist")
     if call.star:
         if call.name != "COUNT":
             raise problem(call.place, sqlstates.SYNTAX_ERROR, f"{call.name}(*) is not known", "Only COUNT(*) is.")
@@ -132,6 +131,12 @@ def called(call: Call, argument: Callable[[int], Written]) -> Written:
     if call.name == "MAXK" and not _is_count(call.arguments[1]):
         raise problem(call.place, sqlstates.INVALID_PARAMETER_VALUE, "the second argument of MAXK is a whole number")
     return _filled(found.template, call, argument)
+
+
+def _own(call: Call, argument: Callable[[int], Written]) -> Written:
+    """A function of a user's, under its name as written: the first dialect finds it, or says that there is none."""
+    arguments = joined(", ", [argument(i) for i in range(len(call.arguments))])
+    return written(call.place, f"{OWN_FUNCTION}.{quoted(call.spelled)}(", arguments, ")")
 
 
 def _is_count(argument: object) -> bool:

@@ -11,7 +11,7 @@ from typing import Any
 from mvserver import limits
 from mvserver.sql.types import Kind, SqlType
 
-SCALARS = frozenset(set(Kind) - {Kind.ARRAY, Kind.MAP, Kind.STRUCT, Kind.INTERVAL, Kind.NULL})
+SCALARS = frozenset(kind for kind in Kind if kind.row.spark is not None or SqlType(kind).is_exact)
 
 
 def is_supported(type_: SqlType) -> bool:
