@@ -35,6 +35,8 @@ HINT = (
     "and SQRT may be used over aggregates; anything else in the SELECT that reads the view."
 )
 
+OWN_HINT = "Aggregate in a sub-query: SELECT f(x) FROM (SELECT ..., array_agg(a) AS x FROM ... GROUP BY ...) AS t."
+
 
 def lower(expression: Expression, key: Reference, aggregate: Reference) -> str:
     """DuckDB text; ``key`` and ``aggregate`` say how the i-th group key and aggregate are written."""
@@ -60,7 +62,8 @@ def refuse(node: Expression) -> SqlError:
         what = f"a cast from {node.operand.type} to {node.type}"
     else:
         what = "this expression"
-    return SqlError(sqlstates.FEATURE_NOT_SUPPORTED, f"{what} is not supported over aggregates", hint=HINT)
+    hint = OWN_HINT if isinstance(node, Call) and node.definition is not None else HINT
+    return SqlError(sqlstates.FEATURE_NOT_SUPPORTED, f"{what} is not supported over aggregates", hint=hint)
 
 
 def _lower(node: Expression, key: Reference, aggregate: Reference) -> str:

@@ -12,6 +12,8 @@ from contextvars import ContextVar
 from dataclasses import replace
 from typing import Protocol
 
+from sqlglot import exp
+
 from mvserver.compiler.aggregates import AGGREGATES
 from mvserver.compiler.capabilities.build import on
 from mvserver.compiler.capabilities.lookup import call_entry, no_function
@@ -67,6 +69,15 @@ def known(functions: OwnFunctions) -> Iterator[None]:
 def is_built_in(name: str) -> bool:
     """Whether continuous queries have a function of the name, which always goes first."""
     return find(name) is not None or name in AGGREGATES or name in ROW_FUNCTIONS or name in _GRAMMAR
+
+
+def may_be_own(node: exp.Expression) -> bool:
+    """Whether a tree's node is a call that finds a function of a user."""
+    if isinstance(node, exp.Dot) and isinstance(node.expression, exp.Anonymous):
+        return True
+    if not isinstance(node, exp.Anonymous) or isinstance(node.parent, exp.Dot) or is_built_in(str(node.this)):
+        return False
+    return bool(_known.get().named((str(node.this),), None))
 
 
 def call_own(parts: Sequence[str], arguments: Sequence[Expression], position: int | None) -> Expression | None:

@@ -198,7 +198,7 @@ def run(function: RunnableFunction, columns: Sequence[pa.Array], rows: int) -> p
     table = pa.table(sent, names=[f"a{i}" for i in range(len(sent))])
     step = max(1, min(ROWS_MAX, rows * BYTES_MAX // max(table.nbytes, 1)))
     with _lock:
-        parts = [_evaluated(function, table.slice(at, step)) for at in range(0, rows, step)]
+        parts = [_evaluated(function, table.slice(at, step)) for at in range(0, rows or 1, step)]
     return pa.concat_tables(parts)
 
 

@@ -145,6 +145,45 @@ def test_the_environment_of_the_server_is_not_visible(server: LiveServer) -> Non
     assert set(names.split()) <= {"PYTHONHASHSEED", "ARROW_DEFAULT_MEMORY_POOL", "PYTHONDONTWRITEBYTECODE", "LC_CTYPE"}
 
 
+def test_groups_are_given_to_a_function_whenever_they_change(server: LiveServer) -> None:
+    stream(server, "scores", "k VARCHAR, n BIGINT")
+    server.run(
+        "CREATE FUNCTION median(v ARRAY<BIGINT>) RETURNS DOUBLE LANGUAGE PYTHON AS $$\nimport statistics\n"
+        "return statistics.median(x for x in v if x is not None)\n$$",
+        "CREATE FUNCTION thrice(n BIGINT) RETURNS BIGINT LANGUAGE PYTHON AS $$return n * 3$$",
+        "CREATE MATERIALIZED VIEW medians AS SELECT k, median(v) AS m, c FROM "
+        "(SELECT k, array_agg(n) AS v, count(*) AS c FROM scores GROUP BY k) AS g WHERE thrice(c) > 3",
+        "CREATE MATERIALIZED VIEW by_k AS SELECT k, count(*) AS c FROM scores GROUP BY k",
+        "CREATE MATERIALIZED VIEW over_k AS SELECT k, thrice(c) AS c3 FROM by_k",
+        "CREATE MATERIALIZED VIEW total AS SELECT sum(thrice(c)) AS t FROM by_k",
+    )
+    feed(server, "scores", "a.json", [{"k": "a", "n": 1}, {"k": "a", "n": 5}, {"k": "b", "n": 7}])
+    server.wait_for(lambda: server.query("SELECT * FROM medians") == [("a", 3.0, 2)], 120, "first medians")
+    feed(server, "scores", "b.json", [{"k": "a", "n": 2}, {"k": "b", "n": None}, {"k": "c", "n": 9}])
+    wanted = [("a", 2.0, 3), ("b", 7.0, 2)]
+    server.wait_for(lambda: sorted(server.query("SELECT * FROM medians")) == wanted, 120, "second medians")
+    wanted = [("a", 9), ("b", 6), ("c", 3)]
+    server.wait_for(lambda: sorted(server.query("SELECT * FROM over_k")) == wanted, 120, "a view over a view")
+    server.wait_for(lambda: server.query("SELECT t FROM total") == [(18,)], 120, "their sum")
+
+
+def test_tools_see_functions_and_pull_queries_refuse_them(server: LiveServer) -> None:
+    server.run("CREATE FUNCTION shown(a INTEGER, b VARCHAR) RETURNS ARRAY<DOUBLE> LANGUAGE PYTHON AS $$return [a]$$")
+    shown = server.query(
+        "SELECT n.nspname, p.proname, pg_get_function_result(p.oid), pg_get_function_arguments(p.oid), l.lanname, "
+        "p.prosrc FROM pg_proc p JOIN pg_namespace n ON n.oid = p.pronamespace JOIN pg_language l ON l.oid = p.prolang "
+        "WHERE p.proname = 'shown' AND pg_function_is_visible(p.oid)"
+    )
+    assert shown == [("public", "shown", "double precision[]", "a integer, b text", "python", "return [a]")]
+    with pytest.raises(psycopg.errors.FeatureNotSupported, match="function shown cannot be called in a pull query"):
+        server.query("SELECT shown(1, 'x')")
+    with pytest.raises(psycopg.errors.UndefinedFunction):
+        server.query("SELECT unknown_one(1, 'x')")
+    server.run("DROP FUNCTION shown")
+    with pytest.raises(psycopg.errors.UndefinedFunction):
+        server.query("SELECT shown(1, 'x')")
+
+
 def _processes(server: LiveServer, words: bytes) -> list[int]:
     """Of this server: those below it whose command line has the words."""
     parents: dict[int, int] = {}

@@ -186,6 +186,8 @@ def test_instants_come_and_go_with_their_zone() -> None:
 def test_without_arguments_each_row_has_an_answer() -> None:
     found = run(function("return 7", ""), (), 3)
     assert found["value"].to_pylist() == [7, 7, 7]
+    empty = run(function("return n"), [pa.array([], pa.int64())], 0)
+    assert (empty.num_rows, empty.schema.field("value").type) == (0, pa.int64())
 
 
 def test_the_end_of_the_parent_ends_the_process() -> None:

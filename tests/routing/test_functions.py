@@ -48,6 +48,7 @@ def create(body: str = "return n", rest: str = "", *, parameters: str = "n BIGIN
          "function public.nosuch does not exist"),
         ("CREATE MATERIALIZED VIEW w AS SELECT twice(count(*)) AS t FROM clicks", "0A000",
          "function twice is not supported over aggregates"),
+        ("CREATE AGGREGATE f(BIGINT) (SFUNC = g, STYPE = BIGINT)", "0A000", "CREATE AGGREGATE is not supported"),
         ("DROP FUNCTION nosuch", "42883", 'could not find a function named "nosuch"'),
         ("DROP FUNCTION twice(VARCHAR)", "42883", "function twice(text) does not exist"),
         ("DESCRIBE FUNCTION pair", "42725", 'function name "pair" is not unique'),
