@@ -32,10 +32,9 @@ def function_name(node: exp.Func) -> str:
     return str(node.meta.get("name") or node.sql_name()).lower()
 
 
-def check(tree: exp.Expr, own_functions: Container[str] = ()) -> None:
+def check(tree: exp.Expr) -> None:
     """Raises SqlError for the first thing that a pull query may not contain. Calls of functions that do not exist are
-    given a name, in place, by which the binding finds that out: it knows the types of their arguments.
-    ``own_functions`` are names of functions that users have made for continuous queries."""
+    given a name, in place, by which the binding finds that out: it knows the types of their arguments."""
     if not isinstance(tree, exp.Query | exp.Values):
         raise SqlError(sqlstates.FEATURE_NOT_SUPPORTED, "only SELECT and VALUES are pull queries")
     undefined: list[exp.Expr] = []
@@ -65,18 +64,21 @@ def check(tree: exp.Expr, own_functions: Container[str] = ()) -> None:
                 sqlstates.READ_ONLY_SQL_TRANSACTION, f"cannot execute {node.key.upper()} inside a pull query"
             )
         if not check_node(node):
-            _refuse_own(node, own_functions)
             undefined.append(node)
     for node in interrupts.asking(undefined):
         make_undefined(node)
 
 
-def _refuse_own(call: exp.Expr, own_functions: Container[str]) -> None:
-    """A reader waits for rows, and Python would have to be waited for with each of them."""
-    name = str(call.meta[CALLED][0]) if CALLED in call.meta else ""
-    if name and name in own_functions:
-        raise SqlError(
-            sqlstates.FEATURE_NOT_SUPPORTED,
-            f"function {name} cannot be called in a pull query",
-            hint="Call it in the SELECT of a materialized view, and read the view's column.",
-        )
+def own_call(tree: exp.Expr, names: Container[str]) -> SqlError | None:
+    """The refusal of a function that a user has made for continuous queries: a reader would have to wait for Python
+    with each row. ``names`` are those of all such functions."""
+    for node in interrupts.asking(tree.find_all(exp.Anonymous)):
+        name = str(node.meta[CALLED][0]) if CALLED in node.meta else ""
+        if name in names:
+            return SqlError(
+                sqlstates.FEATURE_NOT_SUPPORTED,
+                f"function {name} cannot be called in a pull query",
+                hint="Call it in the SELECT of a materialized view, and read the view's column.",
+                position=int(node.meta[CALLED][2]) + 1,
+            )
+    return None

@@ -168,17 +168,25 @@ def test_groups_are_given_to_a_function_whenever_they_change(server: LiveServer)
 
 
 def test_tools_see_functions_and_pull_queries_refuse_them(server: LiveServer) -> None:
-    server.run("CREATE FUNCTION shown(a INTEGER, b VARCHAR) RETURNS ARRAY<DOUBLE> LANGUAGE PYTHON AS $$return [a]$$")
+    server.run(
+        "CREATE FUNCTION shown(a INTEGER, b VARCHAR) RETURNS ARRAY<DOUBLE> LANGUAGE PYTHON AS $$return [a / 1]$$"
+    )
     shown = server.query(
         "SELECT n.nspname, p.proname, pg_get_function_result(p.oid), pg_get_function_arguments(p.oid), l.lanname, "
         "p.prosrc FROM pg_proc p JOIN pg_namespace n ON n.oid = p.pronamespace JOIN pg_language l ON l.oid = p.prolang "
         "WHERE p.proname = 'shown' AND pg_function_is_visible(p.oid)"
     )
-    assert shown == [("public", "shown", "double precision[]", "a integer, b text", "python", "return [a]")]
+    assert shown == [("public", "shown", "double precision[]", "a integer, b text", "python", "return [a / 1]")]
     with pytest.raises(psycopg.errors.FeatureNotSupported, match="function shown cannot be called in a pull query"):
         server.query("SELECT shown(1, 'x')")
     with pytest.raises(psycopg.errors.UndefinedFunction):
         server.query("SELECT unknown_one(1, 'x')")
+    feed(server, "pushed", "a.json", [{"n": 1}, {"n": 2}])
+    stream(server, "pushed", "n INTEGER")
+    with server.connect() as connection, connection.cursor() as cursor:
+        text = "SELECT shown(n, 'x') AS x FROM pushed WITH ('starting.position' = 'earliest') LIMIT 2"
+        rows = cursor.stream(text)
+        assert list(rows) == [([1.0],), ([2.0],)]
     server.run("DROP FUNCTION shown")
     with pytest.raises(psycopg.errors.UndefinedFunction):
         server.query("SELECT shown(1, 'x')")
