@@ -17,8 +17,8 @@ from mvserver import sqlstates
 from mvserver.errors import SqlError
 
 _COLUMNS = (
-    "id, oid, schema_id, name, signature, parameters, result, language, body, strict, timeout_ms, memory_bytes, owner, "
-    "created_at, updated_at, acl"
+    "id, oid, schema_id, name, signature, parameters, result, language, body, strict, timeout_ms, memory_bytes, "
+    "confined, owner, created_at, updated_at, acl"
 )
 _SELECT = f"SELECT {_COLUMNS} FROM functions"
 
@@ -63,11 +63,11 @@ class Functions:
             function, id=str(uuid.uuid4()), oid=next_oid(self._connection), created_at=now, updated_at=now, acl=acl
         )
         self._connection.write(
-            f"INSERT INTO functions ({_COLUMNS}) VALUES ({', '.join('?' * 16)})",
+            f"INSERT INTO functions ({_COLUMNS}) VALUES ({', '.join('?' * 17)})",
             (
                 made.id, made.oid, made.schema_id, made.name, made.signature, records.pairs_text(made.parameters),
-                made.result, made.language, made.body, made.strict, made.timeout_ms, made.memory_bytes, made.owner,
-                made.created_at, made.updated_at, records.acl_text(made.acl),
+                made.result, made.language, made.body, made.strict, made.timeout_ms, made.memory_bytes,
+                made.confined, made.owner, made.created_at, made.updated_at, records.acl_text(made.acl),
             ),
         )  # fmt: skip
         return made
@@ -76,10 +76,10 @@ class Functions:
         """Another text, under the same name, owner and privileges."""
         self._connection.write(
             "UPDATE functions SET parameters = ?, body = ?, strict = ?, timeout_ms = ?, memory_bytes = ?, "
-            "updated_at = ? WHERE id = ?",
+            "confined = ?, updated_at = ? WHERE id = ?",
             (
                 records.pairs_text(new.parameters), new.body, new.strict, new.timeout_ms, new.memory_bytes,
-                time.time(), old.id,
+                new.confined, time.time(), old.id,
             ),
         )  # fmt: skip
 
@@ -101,8 +101,9 @@ def _function(row: Row) -> Function:
         strict=bool(row[9]),
         timeout_ms=row[10],
         memory_bytes=row[11],
-        owner=row[12],
-        created_at=row[13],
-        updated_at=row[14],
-        acl=records.acl(row[15]),
+        confined=bool(row[12]),
+        owner=row[13],
+        created_at=row[14],
+        updated_at=row[15],
+        acl=records.acl(row[16]),
     )

@@ -232,6 +232,7 @@ class Function:
     strict: bool
     timeout_ms: int  # of a call
     memory_bytes: int  # of the process that runs it
+    confined: bool  # whether the system denied it files and network where it was made: then it has to everywhere
     owner: str
     created_at: float = 0.0
     updated_at: float = 0.0

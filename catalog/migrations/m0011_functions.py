@@ -13,6 +13,7 @@ def apply(connection: sqlite3.Connection) -> None:
             schema_id TEXT NOT NULL REFERENCES schemas (id) ON DELETE CASCADE, name TEXT NOT NULL,
             signature TEXT NOT NULL, parameters TEXT NOT NULL, result TEXT NOT NULL, language TEXT NOT NULL,
             body TEXT NOT NULL, strict INTEGER NOT NULL, timeout_ms INTEGER NOT NULL, memory_bytes INTEGER NOT NULL,
+            confined INTEGER NOT NULL,
             owner TEXT NOT NULL REFERENCES roles (name), created_at REAL NOT NULL, updated_at REAL NOT NULL, acl TEXT,
             UNIQUE (schema_id, name, signature)) STRICT"""
     )

@@ -33,6 +33,7 @@ class PythonFunction:
     strict: bool
     timeout_ms: int
     memory_bytes: int
+    confined: bool = True  # not run where the system does not deny it files and network
 
     @cached_property
     def document(self) -> str:
@@ -54,7 +55,7 @@ class PythonFunction:
     @cached_property
     def digest(self) -> str:
         """Part of each plan that calls it, so that another text is another plan."""
-        return hashlib.sha256(f"{self.document}\n{self.timeout_ms}".encode()).hexdigest()[:32]
+        return hashlib.sha256(f"{self.document}\n{self.timeout_ms}\n{self.confined}".encode()).hexdigest()[:32]
 
 
 def kind_of(type_: SqlType) -> str:

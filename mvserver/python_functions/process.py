@@ -24,6 +24,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from mvserver.python_functions.answers import arrow_type
 from mvserver.python_functions.confinement import Confinement
 from mvserver.python_functions.definition import PythonFunction
 from mvserver.python_functions.frames import ARROW, BROKEN, HEAD_BYTES, MEMORY, SIZE, head_of, write_frame
@@ -50,10 +51,11 @@ class RunnableFunction:
     document: str
     timeout_ms: int
     memory_bytes: int
+    confined: bool
 
     @classmethod
     def of(cls, function: PythonFunction) -> RunnableFunction:
-        return cls(function.name, function.document, function.timeout_ms, function.memory_bytes)
+        return cls(function.name, function.document, function.timeout_ms, function.memory_bytes, function.confined)
 
 
 class FunctionFailed(Exception):  # noqa: N818 - the words are a user's error, and the class is no more than its carrier
@@ -77,6 +79,8 @@ class FunctionProcess:
 
     def __init__(self, function: RunnableFunction) -> None:
         self._function = function
+        result = arrow_type(json.loads(function.document)["result"])
+        self._answers = pa.schema([("value", result), ("error", pa.string())])
         counter = os.memfd_create("row") if hasattr(os, "memfd_create") else _file()
         try:
             os.ftruncate(counter, SIZE)
@@ -90,6 +94,8 @@ class FunctionProcess:
             os.close(counter)
         try:
             self.confinement = Confinement(**self._greeted())
+            if function.confined and not self.confinement.is_whole:
+                raise FunctionFailed("38000", f"{self._name} is not run: this machine does not confine its process")
         except BaseException:
             self.close()
             raise
@@ -124,7 +130,7 @@ class FunctionProcess:
             answer.validate(full=True)
         except pa.ArrowInvalid as error:
             raise FunctionFailed("38000", f"{self._name} spoiled what its process answers: {error}") from error
-        if answer.num_rows != table.num_rows or answer.column_names != ["value", "error"]:
+        if answer.num_rows != table.num_rows or answer.schema != self._answers:
             raise FunctionFailed("38000", f"{self._name} spoiled what its process answers")
         return answer
 
@@ -161,6 +167,8 @@ class FunctionProcess:
                 content += piece
                 since = time.monotonic()
                 head = head_of(bytes(content[:HEAD_BYTES]))
+                if head is not None and head[1] > self._function.memory_bytes:
+                    raise FunctionFailed("38000", f"{self._name} spoiled what its process answers")
                 if head is not None and len(content) >= HEAD_BYTES + head[1]:
                     return head[0], bytes(content[HEAD_BYTES:])
                 continue

@@ -28,6 +28,7 @@ def definition(function: Function) -> PythonFunction:
         function.strict,
         function.timeout_ms,
         function.memory_bytes,
+        function.confined,
     )
 
 

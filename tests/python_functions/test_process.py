@@ -114,6 +114,14 @@ def test_the_confinement_is_whole_here() -> None:
         made.close()
 
 
+def test_a_machine_that_does_not_confine_runs_nothing_that_was_confined(monkeypatch: pytest.MonkeyPatch) -> None:
+    lacking = {"files_and_network": False, "landlock": 0, "memory": True}
+    monkeypatch.setattr(FunctionProcess, "_greeted", lambda self: lacking)
+    with pytest.raises(FunctionFailed) as failed:
+        called("return n + 41", 1)
+    assert failed.value.message == "function f is not run: this machine does not confine its process"
+
+
 def test_modules_that_compute_are_there() -> None:
     body = (
         "import hashlib, json, re, uuid, decimal, statistics\nfrom datetime import datetime\n"
@@ -170,6 +178,18 @@ def test_what_a_function_writes_into_the_pipe_is_no_answer() -> None:
     body = "for each in range(3, 8):\n  try: __import__('os').write(each, b'x' * 64)\n  except OSError: pass\n"
     with pytest.raises(FunctionFailed):
         called(f"{body}return 1", 1)
+
+
+def test_a_forged_answer_of_another_type_is_refused() -> None:
+    body = (
+        "import struct\npa = __import__('pyarrow')\nt = pa.table({'value': ['x'], 'error': pa.nulls(1, pa.string())})\n"
+        "sink = pa.BufferOutputStream()\nw = pa.ipc.new_stream(sink, t.schema)\nw.write_table(t)\nw.close()\n"
+        "b = sink.getvalue().to_pybytes()\nb = struct.pack('=BQ', 1, len(b)) + b\n"
+        "for each in range(3, 8):\n  try: __import__('os').write(each, b)\n  except OSError: pass\nreturn 1"
+    )
+    with pytest.raises(FunctionFailed) as failed:
+        called(body, 1)
+    assert failed.value.message == "function f spoiled what its process answers"
 
 
 def test_instants_come_and_go_with_their_zone() -> None:

@@ -6,6 +6,7 @@ A function that queries call keeps its text: they evaluate records again after a
 from __future__ import annotations
 
 import keyword
+from dataclasses import replace
 
 from catalog.dependencies import called
 from catalog.model import Function
@@ -37,7 +38,7 @@ def run(statement: CreateFunction, context: SessionContext, services: Services, 
     made = _function(statement, context, services)
     _check_body(statement)
     if not work.rehearsal:
-        _try(made, context)
+        made = replace(made, confined=_try(made, context))
     with catalog.transaction():
         schema, _ = lookup.new_relation(statement.name, context, services)
         old = catalog.functions.find(schema.id, made.name, made.signature)
@@ -80,6 +81,7 @@ def _function(statement: CreateFunction, context: SessionContext, services: Serv
         strict=statement.strict,
         timeout_ms=timeout_ms,
         memory_bytes=memory_bytes,
+        confined=False,
         owner=context.role,
     )
 
@@ -156,8 +158,8 @@ def _position(statement: CreateFunction, error: body.BodyError) -> int | None:
     return statement.body_start + sum(map(len, before)) + max(error.column, 1)
 
 
-def _try(function: Function, context: SessionContext) -> None:
-    """Its process starts here once, without a call: what it imports is there, and what confines it is known."""
+def _try(function: Function, context: SessionContext) -> bool:
+    """Its process starts here once, without a call: what it imports is there, and whether it is confined is known."""
     made = functions.definition(function)
     try:
         found = confinement_of(RunnableFunction.of(made))
@@ -173,6 +175,7 @@ def _try(function: Function, context: SessionContext) -> None:
             detail=f"The operating system cannot deny it {' and '.join(lacks)}.",
             hint="Let only those make functions who may do on this machine what the server may.",
         )
+    return found.is_whole
 
 
 def _replace(old: Function, new: Function, services: Services) -> None:
