@@ -70,6 +70,24 @@ def test_queries_that_write_and_a_view_beside_them(
     assert "a query calls a function of one's own, whose rows go to Python in batches" in {why for _, why in lanes}
 
 
+def test_a_query_that_writes_goes_on_in_the_next_life_of_the_server(
+    server: LiveServer, kafka_broker: KafkaBroker, kafka_topic: MakeTopic
+) -> None:
+    source, target = kafka_topic(1), kafka_topic(1)
+    name = declared(server, source, "n BIGINT")
+    server.run(
+        "CREATE FUNCTION squared(n BIGINT) RETURNS BIGINT LANGUAGE PYTHON AS $$return n * n$$",
+        f"CREATE STREAM squares WITH ('store' = k, 'topic' = '{target}', 'value.format' = json) "
+        f"AS SELECT squared(n) AS q FROM {name}",
+    )
+    put(kafka_broker, source, [{"n": 2}])
+    assert topic_values(kafka_broker.bootstrap, target, 1) == [{"q": 4}]
+    server.kill()
+    server.start(MVSERVER_LIVE_LANE="auto", MVSERVER_FUNCTION_TIMEOUT="3s")
+    put(kafka_broker, source, [{"n": 3}, {"n": 4}])
+    assert topic_values(kafka_broker.bootstrap, target, 3, timeout_s=180) == [{"q": 4}, {"q": 9}, {"q": 16}]
+
+
 def test_a_function_that_fails_leaves_its_topic_to_the_others(
     server: LiveServer, kafka_broker: KafkaBroker, kafka_topic: MakeTopic
 ) -> None:
