@@ -28,6 +28,7 @@ class Privilege(enum.Enum):
     TRUNCATE = "D"
     REFERENCES = "x"
     TRIGGER = "t"
+    EXECUTE = "X"
     USAGE = "U"
     CREATE = "C"
     TEMPORARY = "T"
@@ -48,6 +49,7 @@ class ObjectKind(enum.Enum):
     SCHEMA_REGISTRY = "schema registry"
     DESCRIPTOR_SOURCE = "descriptor source"
     TYPE = "type"
+    FUNCTION = "function"
 
 
 ALL: Mapping[ObjectKind, Privileges] = {
@@ -65,6 +67,7 @@ ALL: Mapping[ObjectKind, Privileges] = {
     ObjectKind.SCHEMA_REGISTRY: frozenset({Privilege.USAGE}),
     ObjectKind.DESCRIPTOR_SOURCE: frozenset({Privilege.USAGE}),
     ObjectKind.TYPE: frozenset({Privilege.USAGE}),
+    ObjectKind.FUNCTION: frozenset({Privilege.EXECUTE}),
 }  # fmt: skip
 
 OF_PUBLIC: Mapping[ObjectKind, Privileges] = {
@@ -75,6 +78,7 @@ OF_PUBLIC: Mapping[ObjectKind, Privileges] = {
     ObjectKind.SCHEMA_REGISTRY: NOTHING,
     ObjectKind.DESCRIPTOR_SOURCE: NOTHING,
     ObjectKind.TYPE: frozenset({Privilege.USAGE}),
+    ObjectKind.FUNCTION: frozenset({Privilege.EXECUTE}),
 }
 
 

@@ -8,7 +8,17 @@ from typing import Protocol
 
 from catalog import acl
 from catalog.acl import PUBLIC, Acl, ObjectKind, Privilege, Privileges
-from catalog.model import Database, DescriptorSource, EnumType, Membership, Relation, Schema, SchemaRegistry, Store
+from catalog.model import (
+    Database,
+    DescriptorSource,
+    EnumType,
+    Function,
+    Membership,
+    Relation,
+    Schema,
+    SchemaRegistry,
+    Store,
+)
 
 _KINDS: dict[type, ObjectKind] = {
     Database: ObjectKind.DATABASE,
@@ -18,6 +28,7 @@ _KINDS: dict[type, ObjectKind] = {
     SchemaRegistry: ObjectKind.SCHEMA_REGISTRY,
     DescriptorSource: ObjectKind.DESCRIPTOR_SOURCE,
     EnumType: ObjectKind.TYPE,
+    Function: ObjectKind.FUNCTION,
 }
 
 
@@ -36,7 +47,7 @@ class KnownRole(Protocol):
 
 
 class Owned(Protocol):
-    """A database, schema, relation, store, schema registry, descriptor source or type."""
+    """A database, schema, relation, store, schema registry, descriptor source, type or function."""
 
     @property
     def owner(self) -> str: ...

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 
 from catalog.connection import CatalogConnection
 from catalog.enums import Enums
-from catalog.model import Database, DescriptorSource, EnumType, Query, Relation, Schema, SchemaRegistry, Store
+from catalog.functions import Functions
+from catalog.model import Database, DescriptorSource, EnumType, Function, Query, Relation, Schema, SchemaRegistry, Store
 from catalog.names import Names
 from catalog.queries import Queries
 from catalog.relations import Relations
@@ -56,6 +57,11 @@ class Dependents:
         )
 
 
+def called(function: Function) -> str:
+    """As a refusal names it."""
+    return f"{function.name}({function.signature})"
+
+
 class Dependencies:
     def __init__(
         self,
@@ -66,6 +72,7 @@ class Dependencies:
         queries: Queries,
         names: Names,
         stores: Systems[Store],
+        functions: Functions,
     ) -> None:
         self._connection = connection
         self._schemas = schemas
@@ -74,23 +81,31 @@ class Dependencies:
         self._queries = queries
         self._names = names
         self._stores = stores
+        self._functions = functions
 
     def of_relation(self, relation: Relation) -> Dependents:
         """Not the query that fills a view: it is a part of the view."""
         with self._connection.snapshot():
             return self._closure([relation])
 
+    def of_function(self, function: Function) -> Dependents:
+        """The queries that call it, and the views that these fill, with what hangs on them."""
+        with self._connection.snapshot():
+            return self._closure([], [function])
+
     def of_schema(self, schema: Schema) -> Dependents:
         with self._connection.snapshot():
-            types = self._enums.of_schema(schema.id)
-            return self._with_members(self._relations.of_schema(schema.id), f"schema {schema.name}", types)
+            types, functions = self._enums.of_schema(schema.id), self._functions.of_schema(schema.id)
+            members = self._relations.of_schema(schema.id)
+            return self._with_members(members, f"schema {schema.name}", types, functions)
 
     def of_database(self, database: Database) -> Dependents:
         with self._connection.snapshot():
             schemas = self._schemas.of_database(database.id)
             members = [r for s in schemas for r in self._relations.of_schema(s.id)]
             types = [t for s in schemas for t in self._enums.of_schema(s.id)]
-            return self._with_members(members, f"database {database.name}", types)
+            functions = [f for s in schemas for f in self._functions.of_schema(s.id)]
+            return self._with_members(members, f"database {database.name}", types, functions)
 
     def of_store(self, store: Store) -> Dependents:
         with self._connection.snapshot():
@@ -119,32 +134,60 @@ class Dependencies:
         for relation_id in doomed:
             self._relations.delete(relation_id)
 
-    def _with_members(self, members: Sequence[Relation], holder: str, types: Sequence[EnumType] = ()) -> Dependents:
-        """Types go with their schema's row; nothing that is kept depends on them."""
-        beyond = self._closure(members)
+    def _with_members(
+        self,
+        members: Sequence[Relation],
+        holder: str,
+        types: Sequence[EnumType] = (),
+        functions: Sequence[Function] = (),
+    ) -> Dependents:
+        """Types and functions go with their schema's row."""
+        beyond = self._closure(members, functions)
+        others = [*(f"type {each.name}" for each in types), *(f"function {called(each)}" for each in functions)]
         return Dependents(
             (*members, *beyond.relations),
             beyond.queries,
             (
                 *(f"{relation.kind} {relation.name} depends on {holder}" for relation in members),
-                *(f"type {each.name} depends on {holder}" for each in types),
+                *(f"{each} depends on {holder}" for each in others),
                 *beyond.lines,
             ),
             (
                 *(f"{relation.kind} {relation.name}" for relation in members),
-                *(f"type {each.name}" for each in types),
+                *others,
                 *beyond.names,
             ),
         )
 
-    def _closure(self, roots: Sequence[Relation]) -> Dependents:
-        """Everything that reads from, or writes by a query into, the roots, breadth first, each once."""
+    def _closure(self, roots: Sequence[Relation], functions: Sequence[Function] = ()) -> Dependents:
+        """Everything that reads from, or writes by a query into, the roots, breadth first, each once;
+        first everything that calls the functions."""
         all_queries, views = self._queries.all(), [each for each in self._relations.all() if each.select is not None]
         relations = {relation.id: relation for relation in roots}
         found: dict[str, Query] = {}
         lines: list[str] = []
         names: list[str] = []
         front = list(roots)
+
+        def note(query: Query, what: str, *, also_terminated: bool = False) -> None:
+            sink = self._relations.by_id(query.sink_id)
+            if query.kind == "materialized_view":
+                if sink is not None and sink.id not in relations:
+                    relations[sink.id] = sink
+                    front.append(sink)
+                    lines.append(f"{sink.kind} {sink.name} depends on {what}")
+                    names.append(f"{sink.kind} {sink.name}")
+                return
+            found[query.id] = query
+            if also_terminated or query.desired_state != "terminated":
+                target = f" into {sink.kind} {sink.name}" if sink is not None else ""
+                lines.append(f"query {query.id}{target} depends on {what}")
+                names.append(f"query {query.id}{target}")
+
+        for function in functions:
+            for query in all_queries:
+                if function.id in query.function_ids and query.id not in found:
+                    note(query, f"function {called(function)}", also_terminated=True)  # it may be restarted
         while front:
             subject = front.pop(0)
             what = f"{subject.kind} {subject.name}"
@@ -157,18 +200,6 @@ class Dependencies:
             for query in all_queries:
                 if query.id in found or (subject.id not in query.source_ids and subject.id != query.sink_id):
                     continue
-                sink = self._relations.by_id(query.sink_id)
-                if query.kind == "materialized_view":
-                    if sink is not None and sink.id not in relations:
-                        relations[sink.id] = sink
-                        front.append(sink)
-                        lines.append(f"{sink.kind} {sink.name} depends on {what}")
-                        names.append(f"{sink.kind} {sink.name}")
-                    continue
-                found[query.id] = query
-                if query.desired_state != "terminated":
-                    target = f" into {sink.kind} {sink.name}" if sink is not None else ""
-                    lines.append(f"query {query.id}{target} depends on {what}")
-                    names.append(f"query {query.id}{target}")
+                note(query, what)
         beyond = tuple(relation for relation in relations.values() if relation not in roots)
         return Dependents(beyond, tuple(found.values()), tuple(lines), tuple(names))

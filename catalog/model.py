@@ -22,6 +22,7 @@ class Role:
     valid_until: float | None = None  # of its password; seconds since the epoch, infinite ones too
     settings: tuple[tuple[str, str], ...] = ()  # with which its sessions begin
     bypass_row_security: bool = False
+    create_function: bool = False
 
 
 @dataclass(frozen=True)
@@ -216,6 +217,30 @@ class EnumType:
 
 
 @dataclass(frozen=True)
+class Function:
+    """CREATE FUNCTION. ``parameters`` are names and types; ``signature`` are the types without lengths and precisions,
+    by which functions of one name are told apart."""
+
+    id: str
+    oid: int
+    schema_id: str
+    name: str
+    signature: str
+    parameters: tuple[tuple[str, str], ...]
+    result: str
+    body: str
+    strict: bool
+    timeout_ms: int  # of a call
+    memory_bytes: int  # of the process that runs it
+    confined: bool  # whether the system denied it files and network where it was made: then it has to everywhere
+    owner: str
+    created_at: float = 0.0
+    updated_at: float = 0.0
+    language: str = "python"
+    acl: Acl | None = None
+
+
+@dataclass(frozen=True)
 class Query:
     """A continuous query. What it should be is here; what it is, the streaming room knows.
 
@@ -239,6 +264,7 @@ class Query:
     definition_version: int = 1
     time_zone: str = "UTC"
     properties: tuple[tuple[str, str], ...] = field(default=())
+    function_ids: tuple[str, ...] = ()  # of the users' functions that it calls
 
 
 @dataclass(frozen=True)

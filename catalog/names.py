@@ -7,7 +7,8 @@ from typing import TypeVar
 
 from catalog.databases import Databases
 from catalog.enums import Enums
-from catalog.model import Database, EnumType, Relation, Schema
+from catalog.functions import Functions
+from catalog.model import Database, EnumType, Function, Relation, Schema
 from catalog.relations import Relations
 from catalog.schemas import Schemas
 from mvserver import sqlstates
@@ -19,11 +20,14 @@ T = TypeVar("T")
 class Names:
     """Parts are folded already. Errors carry ``position``, the 1-based offset of the name in the statement."""
 
-    def __init__(self, databases: Databases, schemas: Schemas, relations: Relations, enums: Enums) -> None:
+    def __init__(
+        self, databases: Databases, schemas: Schemas, relations: Relations, enums: Enums, functions: Functions
+    ) -> None:
         self._databases = databases
         self._schemas = schemas
         self._relations = relations
         self._enums = enums
+        self._functions = functions
 
     def schema(self, parts: Sequence[str], database: str, position: int | None = None) -> tuple[Database, Schema]:
         """``schema`` or ``database.schema``; 3D000, 3F000."""
@@ -54,6 +58,16 @@ class Names:
     ) -> EnumType | None:
         """As :meth:`find_relation`, for types that users have made."""
         return self._find(parts, database, search_path, position, self._enums.find)
+
+    def functions(
+        self, parts: Sequence[str], database: str, search_path: Sequence[str], position: int | None = None
+    ) -> tuple[Function, ...]:
+        """Those of a name, of the first schema that has one; none where there is none."""
+
+        def named(schema_id: str, name: str) -> tuple[Function, ...] | None:
+            return self._functions.named(schema_id, name) or None
+
+        return self._find(parts, database, search_path, position, named) or ()
 
     def _find(
         self,

@@ -11,14 +11,15 @@ from catalog.authority import Authority, Owned, kind_of
 from catalog.connection import CatalogConnection
 from catalog.databases import Databases
 from catalog.enums import Enums
+from catalog.functions import Functions
 from catalog.memberships import Memberships
-from catalog.model import Database, DescriptorSource, EnumType, Relation, Role, Schema, SchemaRegistry, Store
+from catalog.model import Database, DescriptorSource, EnumType, Function, Relation, Role, Schema, SchemaRegistry, Store
 from catalog.relations import Relations
 from catalog.roles import Roles
 from catalog.schemas import Schemas
 from catalog.systems import Systems
 
-Thing = Database | Schema | Relation | Store | SchemaRegistry | DescriptorSource | EnumType
+Thing = Database | Schema | Relation | Store | SchemaRegistry | DescriptorSource | EnumType | Function
 
 _TABLES = {
     ObjectKind.DATABASE: "databases",
@@ -28,6 +29,7 @@ _TABLES = {
     ObjectKind.SCHEMA_REGISTRY: "schema_registries",
     ObjectKind.DESCRIPTOR_SOURCE: "descriptor_sources",
     ObjectKind.TYPE: "enum_types",
+    ObjectKind.FUNCTION: "functions",
 }
 
 
@@ -43,6 +45,7 @@ class Privileges:
     schema_registries: Systems[SchemaRegistry]
     descriptor_sources: Systems[DescriptorSource]
     enums: Enums
+    functions: Functions
 
     def authority(self, role: str) -> Authority:
         """What the role may, by what is in force now."""
@@ -54,6 +57,7 @@ class Privileges:
         with self.connection.snapshot():
             found: list[Thing] = [*self.databases.all(), *self.schemas.all(), *self.stores.all(), *self.relations.all()]
             found += [*self.schema_registries.all(), *self.descriptor_sources.all(), *self.enums.all()]
+            found += self.functions.all()
         return tuple(sorted(found, key=lambda thing: thing.oid))
 
     def acl(self, thing: Owned) -> Acl:

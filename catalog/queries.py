@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from catalog import records
 from catalog.connection import CatalogConnection, Row
 from catalog.model import Query
@@ -25,8 +27,11 @@ class Queries:
                 "SELECT query_id, relation_id FROM query_sources ORDER BY query_id, ordinal"
             ):
                 sources.setdefault(query_id, []).append(relation_id)
+            functions: dict[str, list[str]] = {}
+            for query_id, function_id in self._connection.read("SELECT * FROM query_functions ORDER BY 1, 2"):
+                functions.setdefault(query_id, []).append(function_id)
             rows = self._connection.read(f"{_SELECT} ORDER BY created_at, id")
-        return tuple(_query(row, tuple(sources.get(row[0], ()))) for row in rows)
+        return tuple(_query(row, sources.get(row[0], ()), functions.get(row[0], ())) for row in rows)
 
     def by_id(self, id_: str) -> Query | None:
         with self._connection.snapshot():
@@ -36,7 +41,10 @@ class Queries:
             sources = self._connection.read(
                 "SELECT relation_id FROM query_sources WHERE query_id = ? ORDER BY ordinal", (id_,)
             )
-        return _query(rows[0], tuple(str(row[0]) for row in sources))
+            functions = self._connection.read(
+                "SELECT function_id FROM query_functions WHERE query_id = ? ORDER BY 1", (id_,)
+            )
+        return _query(rows[0], [str(row[0]) for row in sources], [str(row[0]) for row in functions])
 
     def get(self, id_: str) -> Query:
         found = self.by_id(id_)
@@ -47,6 +55,10 @@ class Queries:
     def of_sink(self, relation_id: str) -> tuple[Query, ...]:
         """The queries that write to a relation."""
         return tuple(query for query in self.all() if query.sink_id == relation_id)
+
+    def of_function(self, function_id: str) -> tuple[Query, ...]:
+        """The queries that call a function."""
+        return tuple(query for query in self.all() if function_id in query.function_ids)
 
     def of_source(self, relation_id: str) -> tuple[Query, ...]:
         """The queries that read a relation."""
@@ -74,6 +86,8 @@ class Queries:
         )
         for ordinal, relation_id in enumerate(query.source_ids):
             self._connection.write("INSERT INTO query_sources VALUES (?, ?, ?)", (query.id, ordinal, relation_id))
+        for function_id in query.function_ids:
+            self._connection.write("INSERT INTO query_functions VALUES (?, ?)", (query.id, function_id))
 
     def set_desired_state(self, id_: str, state: str) -> None:
         self._connection.write("UPDATE queries SET desired_state = ? WHERE id = ?", (state, id_))
@@ -89,13 +103,13 @@ class Queries:
         self._connection.write("DELETE FROM queries WHERE id = ?", (id_,))
 
 
-def _query(row: Row, source_ids: tuple[str, ...]) -> Query:
+def _query(row: Row, source_ids: Sequence[str], function_ids: Sequence[str]) -> Query:
     return Query(
         id=row[0],
         kind=row[1],
         select_text=row[2],
         search_path=(row[3], row[4]),
-        source_ids=source_ids,
+        source_ids=tuple(source_ids),
         sink_id=row[5],
         owner=row[6],
         created_at=row[7],
@@ -104,4 +118,5 @@ def _query(row: Row, source_ids: tuple[str, ...]) -> Query:
         definition_version=row[10],
         time_zone=row[11],
         properties=records.pairs(row[12]),
+        function_ids=tuple(function_ids),
     )

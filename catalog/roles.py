@@ -18,13 +18,14 @@ BOOTSTRAP_OID = 10  # the role that every server begins with, as in PostgreSQL
 
 _SELECT = (
     "SELECT id, oid, name, superuser, created_at, can_login, password, create_database, create_store, "
-    "connection_limit, valid_until, settings, bypass_row_security FROM roles"
+    "connection_limit, valid_until, settings, bypass_row_security, create_function FROM roles"
 )
-_OWNING = ("databases", "schemas", "stores", "relations", "enum_types", "queries")
+_OWNING = ("databases", "schemas", "stores", "relations", "enum_types", "functions", "queries")
 _OWNED = (
     "SELECT 'database ' || name, owner FROM databases UNION ALL SELECT 'schema ' || name, owner FROM schemas "
     "UNION ALL SELECT 'store ' || name, owner FROM stores UNION ALL SELECT kind || ' ' || name, owner FROM relations "
-    "UNION ALL SELECT 'type ' || name, owner FROM enum_types UNION ALL SELECT 'query ' || id, owner FROM queries"
+    "UNION ALL SELECT 'type ' || name, owner FROM enum_types "
+    "UNION ALL SELECT 'function ' || name, owner FROM functions UNION ALL SELECT 'query ' || id, owner FROM queries"
 )
 
 
@@ -82,7 +83,8 @@ class Roles:
         """Everything but its name, which other rows refer to."""
         self._connection.write(
             "UPDATE roles SET superuser = ?, can_login = ?, password = ?, create_database = ?, create_store = ?, "
-            "connection_limit = ?, valid_until = ?, settings = ?, bypass_row_security = ? WHERE id = ?",
+            "connection_limit = ?, valid_until = ?, settings = ?, bypass_row_security = ?, "
+            "create_function = ? WHERE id = ?",
             (
                 role.superuser,
                 role.can_login,
@@ -93,6 +95,7 @@ class Roles:
                 role.valid_until,
                 records.pairs_text(role.settings),
                 role.bypass_row_security,
+                role.create_function,
                 role.id,
             ),
         )
@@ -130,4 +133,5 @@ def _role(row: Row) -> Role:
         valid_until=row[10],
         settings=records.pairs(row[11]),
         bypass_row_security=bool(row[12]),
+        create_function=bool(row[13]),
     )

@@ -25,6 +25,7 @@ from catalog.databases import Databases
 from catalog.default_privileges import DefaultPrivileges
 from catalog.dependencies import Dependencies
 from catalog.enums import Enums
+from catalog.functions import Functions
 from catalog.memberships import Memberships
 from catalog.names import Names
 from catalog.policies import Policies
@@ -61,16 +62,24 @@ class Catalog:
         self.relations = Relations(connection, self.default_privileges)
         self.policies = Policies(connection)
         self.enums = Enums(connection)
+        self.functions = Functions(connection, self.default_privileges)
         self.queries = Queries(connection)
         self.settings = CatalogSettings(connection)
         self.comments = Comments(connection)
-        self.names = Names(self.databases, self.schemas, self.relations, self.enums)
+        self.names = Names(self.databases, self.schemas, self.relations, self.enums, self.functions)
         self.dependencies = Dependencies(
-            connection, self.schemas, self.relations, self.enums, self.queries, self.names, self.stores
+            connection,
+            self.schemas,
+            self.relations,
+            self.enums,
+            self.queries,
+            self.names,
+            self.stores,
+            self.functions,
         )
         self.privileges = Privileges(
             connection, self.roles, self.memberships, self.databases, self.schemas, self.relations, self.stores,
-            self.schema_registries, self.descriptor_sources, self.enums,
+            self.schema_registries, self.descriptor_sources, self.enums, self.functions,
         )  # fmt: skip
         self._generation = counters.generation(connection)
         self._listeners: list[Listener] = []

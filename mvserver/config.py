@@ -63,6 +63,8 @@ class ServerSettings:
     records_per_trigger: int
     max_record_size: int
     batch_timeout: float
+    function_timeout: float
+    function_memory_limit: int
     live_lane: str
     history_retention: float
     kafka_poll_interval: float
@@ -128,6 +130,10 @@ _OWN = (
         "Largest record that is read from a topic or a file of lines; larger ones are rejected."),
     Row("batch_timeout", read.POSITIVE_DURATION, "60s",
         "How long Spark may evaluate a batch before it is tried with fewer records, and at last by each view alone."),
+    Row("function_timeout", read.POSITIVE_DURATION, f"{int(limits.FUNCTION_TIMEOUT_S)}s",
+        "How long one call of a function of one's own may take; its property 'timeout.millis' may ask for less."),
+    Row("function_memory_limit", read.SIZE, f"{limits.FUNCTION_MEMORY_BYTES // 2**20}MB",
+        "Memory of a process that runs a function of one's own; its property 'memory.mb' may ask for less."),
     Row("live_lane", read.choice("auto", "off"), "auto",
         "Whether Kafka topics whose views have caught up are read by tasks that go on, as records come: auto or off."),
     Row("history_retention", read.POSITIVE_DURATION, f"{int(limits.HISTORY_RETENTION_S)}s",

@@ -38,6 +38,7 @@ from mvserver.pgwire.tls import Tls
 from mvserver.plugins import load_extensions, load_rewriter
 from mvserver.private_files import keep_private
 from mvserver.routing import lookup, ports
+from mvserver.routing.functions import KnownFunctions
 from mvserver.routing.router import Router
 from mvserver.schema_registries import SchemaRegistryClients
 from mvserver.served_views import CatalogViews
@@ -309,6 +310,8 @@ class Rooms:
             explain_plan=explain,
             store_config_dir=settings.store_config_dir,
             spark_start_timeout_s=settings.spark_start_timeout,
+            function_timeout_s=settings.function_timeout,
+            function_memory_bytes=settings.function_memory_limit,
         )
         self.served_views = CatalogViews(
             self.catalog, self.engine, lambda view_ids: _version(view_ids, directory, self.writer.commits), pulls
@@ -345,7 +348,9 @@ class Rooms:
     def _compile(self, query: Query) -> ContinuousPlan:
         """A definition of the catalog, compiled anew at each start."""
         resolve = lookup.known_resolver(query, self._services)
-        plan = compile_select(parse_select(query.select_text), resolve, default_starting="earliest")
+        functions = KnownFunctions(query, self._services)
+        select = parse_select(query.select_text)
+        plan = compile_select(select, resolve, default_starting="earliest", functions=functions)
         return with_view_properties(plan, kept_properties(dict(query.properties)))
 
     def __enter__(self) -> Rooms:

@@ -21,6 +21,7 @@ from catalog.migrations import (
     m0008_api_tokens,
     m0009_descriptor_sources,
     m0010_policies,
+    m0011_functions,
 )
 from mvserver import sqlstates
 from mvserver.errors import SqlError
@@ -38,6 +39,7 @@ STEPS: tuple[Callable[[sqlite3.Connection], None], ...] = (
     m0008_api_tokens.apply,
     m0009_descriptor_sources.apply,
     m0010_policies.apply,
+    m0011_functions.apply,
 )
 
 VERSION = len(STEPS)

@@ -18,6 +18,7 @@ from mvserver.compiler.finishing import Finisher
 from mvserver.compiler.grouping import grouping
 from mvserver.compiler.literals import is_unknown
 from mvserver.compiler.nested import changes_of
+from mvserver.compiler.own_functions import may_be_own
 from mvserver.compiler.plans import AggregateCall, Aggregation, ContinuousPlan, Output, Projection, Scan
 from mvserver.compiler.scope import Scope, ScopeColumn, ScopeTable, Source
 from mvserver.compiler.type_names import postgres_name
@@ -59,7 +60,7 @@ class Branch(enum.Enum):
 
 
 def analyze(select: exp.Expression, source: Source, branch: Branch | None = None) -> ContinuousPlan:
-    if source.aggregation is not None and _aggregates(select):
+    if source.aggregation is not None and (_aggregates(select) or _calls_own(select)):
         source = changes_of(source, source.aggregation, select)
     where_node = select.args.get("where")
     binder = Binder(source.scope, "WHERE")
@@ -83,6 +84,16 @@ def _aggregates(select: exp.Expression) -> bool:
         isinstance(node, exp.Anonymous) and str(node.this) in AGGREGATES
         for item in select.expressions
         for node in item.walk()
+    )
+
+
+def _calls_own(select: exp.Expression) -> bool:
+    """Whether it computes with groups what only Spark can: their finishing is DuckDB's."""
+    return any(
+        may_be_own(node)
+        for part in (*select.expressions, select.args.get("where"))
+        if part is not None
+        for node in part.walk()
     )
 
 

@@ -21,12 +21,14 @@ from mvserver.compiler.coercion import coerce, common_type, common_type_of
 from mvserver.compiler.expressions import Case, Cast, Expression, FieldAccess, Literal
 from mvserver.compiler.intervals import parse_interval
 from mvserver.compiler.literals import is_unknown, number_literal, typed_literal
+from mvserver.compiler.own_functions import call_own, is_built_in
 from mvserver.compiler.row_functions import ROW_FUNCTIONS
 from mvserver.compiler.scope import Scope, field
 from mvserver.compiler.target_types import cast_target
 from mvserver.compiler.type_names import postgres_name
 from mvserver.errors import SqlError
 from mvserver.sql import types as t
+from mvserver.sql.names import OWN_FUNCTION
 from mvserver.sql.nodes import position_of
 from mvserver.sql.types import Kind, SqlType
 from mvserver.types.intervals import unit_of
@@ -99,6 +101,9 @@ class Binder:
         return bound
 
     def _dot(self, node: exp.Expression) -> Expression:
+        if isinstance(node.expression, exp.Anonymous):
+            place = node.this
+            return self._qualified_call(node, [*(str(each.this) for each in place.parts), str(node.expression.this)])
         return field(self.bind(node.this), str(node.expression.this), position_of(node))
 
     def _literal(self, node: exp.Expression) -> Expression:
@@ -324,7 +329,22 @@ class Binder:
                 hint="List the fields as columns of their own.",
                 position=position,
             )
-        return call_function(name, [self.bind(each) for each in node.expressions], position)
+        arguments = [self.bind(each) for each in node.expressions]
+        own = None if is_built_in(name) else call_own((name,), arguments, position)
+        return call_function(name, arguments, position) if own is None else own
+
+    def _qualified_call(self, node: exp.Expression, parts: list[str]) -> Expression:
+        call = node.expression
+        position = position_of(call)
+        found = call_own(parts, [self.bind(each) for each in call.expressions], position)
+        if found is None:
+            raise SqlError(
+                sqlstates.UNDEFINED_FUNCTION,
+                f"function {'.'.join(part for part in parts if part != OWN_FUNCTION)} does not exist",
+                hint="LIST FUNCTIONS shows the functions of one's own. Their names are compared with regard to case.",
+                position=position,
+            )
+        return found
 
     def _grouping_call(self, node: exp.Expression, position: int | None) -> Expression:
         if self._grouping is None:

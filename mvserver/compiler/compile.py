@@ -10,6 +10,7 @@ from mvserver.compiler.derived import pruned
 from mvserver.compiler.lower_duckdb import lower as lower_duckdb
 from mvserver.compiler.lower_spark import lower as lower_spark
 from mvserver.compiler.lower_spark import spark_type
+from mvserver.compiler.own_functions import NoFunctions, OwnFunctions, known
 from mvserver.compiler.plans import Aggregation, ContinuousPlan, Output, Projection
 from mvserver.compiler.shape import RelationShape, Resolve
 from mvserver.compiler.source_properties import STATE_TTL, query_properties
@@ -18,13 +19,17 @@ from mvserver.compiler.state_ttl import with_state_ttl
 from mvserver.compiler.windowed import finish
 
 
-def compile_select(select: exp.Expression, resolve: Resolve, *, default_starting: str) -> ContinuousPlan:
-    """Bind, check and plan a continuous SELECT; ``default_starting`` is used where the source says nothing.
+def compile_select(
+    select: exp.Expression, resolve: Resolve, *, default_starting: str, functions: OwnFunctions | None = None
+) -> ContinuousPlan:
+    """Bind, check and plan a continuous SELECT; ``default_starting`` is used where the source says nothing, and
+    ``functions`` are the users' own that it may call.
 
     Everything that can be known to fail is found here: both lowerings are made once and thrown away.
     """
     given = query_properties(select)
-    plan = finish(pruned(plan_select(select, Names(resolve, default_starting))), select)
+    with known(functions or NoFunctions()):
+        plan = finish(pruned(plan_select(select, Names(resolve, default_starting))), select)
     if STATE_TTL in given:
         plan = with_state_ttl(plan, given[STATE_TTL])
     check_retraction(plan)

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from decimal import Decimal
 
+from mvserver.python_functions.definition import PythonFunction
 from mvserver.sql.types import BOOLEAN, SqlType
 
 
@@ -34,10 +35,12 @@ class Literal(Expression):
 
 @dataclass(frozen=True)
 class Call(Expression):
-    """``function`` is the id of an overload in the capability table; arguments are already coerced to its types."""
+    """``function`` is the id of an overload in the capability table; arguments are already coerced to its types.
+    ``definition`` is what it means where the function is a user's own, and then in no table."""
 
     function: str
     arguments: tuple[Expression, ...]
+    definition: PythonFunction | None = None
 
 
 @dataclass(frozen=True)

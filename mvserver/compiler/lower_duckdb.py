@@ -35,6 +35,8 @@ HINT = (
     "and SQRT may be used over aggregates; anything else in the SELECT that reads the view."
 )
 
+OWN_HINT = "Aggregate in a sub-query: SELECT f(x) FROM (SELECT ..., array_agg(a) AS x FROM ... GROUP BY ...) AS t."
+
 
 def lower(expression: Expression, key: Reference, aggregate: Reference) -> str:
     """DuckDB text; ``key`` and ``aggregate`` say how the i-th group key and aggregate are written."""
@@ -44,7 +46,7 @@ def lower(expression: Expression, key: Reference, aggregate: Reference) -> str:
 def can_finish_node(node: Expression) -> bool:
     """Whether this one node (not its children) can be computed by DuckDB."""
     if isinstance(node, Call):
-        return overload(node.function).duckdb is not None
+        return node.definition is None and overload(node.function).duckdb is not None
     if isinstance(node, Cast):
         return can_cast(node.operand.type, node.type, safe=node.safe)
     if isinstance(node, Literal):
@@ -60,7 +62,8 @@ def refuse(node: Expression) -> SqlError:
         what = f"a cast from {node.operand.type} to {node.type}"
     else:
         what = "this expression"
-    return SqlError(sqlstates.FEATURE_NOT_SUPPORTED, f"{what} is not supported over aggregates", hint=HINT)
+    hint = OWN_HINT if isinstance(node, Call) and node.definition is not None else HINT
+    return SqlError(sqlstates.FEATURE_NOT_SUPPORTED, f"{what} is not supported over aggregates", hint=hint)
 
 
 def _lower(node: Expression, key: Reference, aggregate: Reference) -> str:
@@ -86,7 +89,7 @@ def _text(node: Expression, key: Reference, aggregate: Reference) -> str:
         return f"(CASE {branches}{otherwise} END)"
     if isinstance(node, Cast) and can_cast(node.operand.type, node.type, safe=node.safe):
         return cast_text(_lower(node.operand, key, aggregate), node.operand.type, node.type, safe=node.safe)
-    if isinstance(node, Call):
+    if isinstance(node, Call) and node.definition is None:
         template = overload(node.function).duckdb
         if template is not None:
             arguments = [

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from mvserver import limits, sqlstates
+from mvserver.compiler import own_functions
 from mvserver.compiler.capabilities import overload
 from mvserver.compiler.capabilities.model import Lowered
 from mvserver.compiler.capabilities.spark_text import identifier, literal, spark_type
@@ -90,6 +91,9 @@ def _text(node: Expression, parts: Sequence[str], column: Column) -> str:
 
 def _call(node: Call, column: Column) -> Lowered:
     arguments = [_lower(each, column) for each in node.arguments]
+    if node.definition is not None:
+        text = own_functions.spark_text(node.definition, arguments)
+        return Lowered(text, node.type, None, length_of(node, [each.length for each in arguments]))
     template = overload(node.function).spark
     text = template.format(*arguments) if isinstance(template, str) else template(arguments, node.type)
     return Lowered(text, node.type, None, length_of(node, [each.length for each in arguments]))

@@ -106,7 +106,7 @@ def similar_pattern(pattern: str, escape: str, position: int | None = None) -> s
 def constant_patterns(plan: ContinuousPlan) -> Iterator[str]:
     """The constant regular expressions of a query, as the engine is given them."""
     for part in (node for expression in record_expressions(plan) for node in walk(expression)):
-        if isinstance(part, Call) and part.function.partition("(")[0] in _REGULAR:
+        if isinstance(part, Call) and part.definition is None and part.function.partition("(")[0] in _REGULAR:
             pattern = part.arguments[1]
             if isinstance(pattern, Literal) and isinstance(pattern.value, str):
                 yield pattern.value if pattern.value.startswith("(?s)") else f"(?s){pattern.value}"

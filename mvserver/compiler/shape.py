@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from sqlglot import exp
 
+from mvserver.compiler.own_functions import NoFunctions, OwnFunctions
 from mvserver.compiler.plans import ErrorHandling, RecordSchema, ScanColumn
 from mvserver.sql.types import SqlType
 
@@ -18,6 +19,7 @@ class ViewDefinition:
     select: exp.Expression
     resolve: Resolve
     state_ttl_ms: int = 0  # 0: never
+    functions: OwnFunctions = field(default_factory=NoFunctions)
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,7 @@ from mvserver.compiler.changelogs import CHANGELOG
 from mvserver.compiler.expressions import Expression, KeyReference, size, with_children
 from mvserver.compiler.joins import joined
 from mvserver.compiler.nested import changes_of
+from mvserver.compiler.own_functions import known
 from mvserver.compiler.plans import Aggregation, ContinuousPlan, Output
 from mvserver.compiler.refusals import refused
 from mvserver.compiler.scope import Scope, ScopeColumn, ScopeTable, Source
@@ -171,7 +172,8 @@ def _view(item: exp.Expression, relation: RelationShape, view: ViewDefinition, n
         raise refused("WITH (...) after a materialized view", item, "The view says how it reads its source.")
     inside = Names(view.resolve, names.default_starting, level=names.level + 1)
     alias = item.args.get("alias")
-    source = _derived(view.select, item, inside, alias, None)
+    with known(view.functions):
+        source = _derived(view.select, item, inside, alias, None)
     (table,) = source.scope.tables
     aggregation = source.aggregation
     if aggregation is not None:

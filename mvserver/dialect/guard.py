@@ -6,12 +6,15 @@ access as well (``Database`` switches it off); this is the first of the two door
 
 from __future__ import annotations
 
+from collections.abc import Container
+
 from sqlglot import exp
 
 from mvserver import interrupts, limits, sqlstates
 from mvserver.dialect.allow_list import check_node, make_undefined
 from mvserver.dialect.clauses import check_count, check_distinct
 from mvserver.errors import SqlError
+from mvserver.sql.pull_parser import CALLED
 
 TABLE_FUNCTIONS = frozenset({
     "unnest", "generate_series", "generate_subscripts", "json_each", "json_each_text", "jsonb_each",
@@ -64,3 +67,18 @@ def check(tree: exp.Expr) -> None:
             undefined.append(node)
     for node in interrupts.asking(undefined):
         make_undefined(node)
+
+
+def own_call(tree: exp.Expr, names: Container[str]) -> SqlError | None:
+    """The refusal of a function that a user has made for continuous queries: a reader would have to wait for Python
+    with each row. ``names`` are those of all such functions."""
+    for node in interrupts.asking(tree.find_all(exp.Anonymous)):
+        name = str(node.meta[CALLED][0]) if CALLED in node.meta else ""
+        if name in names:
+            return SqlError(
+                sqlstates.FEATURE_NOT_SUPPORTED,
+                f"function {name} cannot be called in a pull query",
+                hint="Call it in the SELECT of a materialized view, and read the view's column.",
+                position=int(node.meta[CALLED][2]) + 1,
+            )
+    return None

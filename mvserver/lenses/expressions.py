@@ -179,7 +179,7 @@ class Expressions:
             cursor.advance()
             return Call(name.text.upper(), (), True, name.place)
         arguments = () if cursor.accept_operator(")") else self._list()
-        return Call(name.text.upper(), arguments, False, name.place)
+        return Call(name.text.upper(), arguments, False, name.place, name.text)
 
     def _type(self) -> str:
         cursor = self._cursor

@@ -11,6 +11,8 @@ from mvserver import limits, sqlstates
 from mvserver.lenses.problems import ProblemError, problem, unsupported
 from mvserver.lenses.program import Call, CastTo, Literal, Selection
 from mvserver.lenses.written import Written, joined, written
+from mvserver.quoting import quoted
+from mvserver.sql.names import OWN_FUNCTION
 
 
 class Nulls(enum.Enum):
@@ -217,13 +219,10 @@ def called(call: Call, argument: Callable[[int], Written]) -> Written:
     if call.name in _REFUSED:
         raise unsupported(call.place, f"function {call.name} is not supported", _REFUSED[call.name])
     found = function_of(call)
+    if found is None and call.name not in AGGREGATES and call.spelled:
+        return _own(call, argument)
     if found is None:
-        raise problem(
-            call.place,
-            sqlstates.UNDEFINED_FUNCTION,
-            f"function {call.name} does not exist",
-            None if call.name in AGGREGATES else "Functions of one's own are not supported yet.",
-        )
+        raise problem(call.place, sqlstates.UNDEFINED_FUNCTION, f"function {call.name} does not exist")
     if call.star:
         if call.name != "COUNT":
             raise problem(call.place, sqlstates.SYNTAX_ERROR, f"{call.name}(*) is not known", "Only COUNT(*) is.")
@@ -245,6 +244,12 @@ def _instant(given: object, text: Written) -> Written:
     if isinstance(given, Selection) and given.parts[-2:] == ("_meta", "timestamp"):
         return written("to_timestamp_ltz(", text, ", 3)")
     return text
+
+
+def _own(call: Call, argument: Callable[[int], Written]) -> Written:
+    """A function of a user's, under its name as written: the first dialect finds it, or says that there is none."""
+    arguments = joined(", ", [argument(i) for i in range(len(call.arguments))])
+    return written(call.place, f"{OWN_FUNCTION}.{quoted(call.spelled)}(", arguments, ")")
 
 
 def _is_count(argument: object) -> bool:

@@ -33,12 +33,13 @@ class Selection:
 
 @dataclass(frozen=True)
 class Call:
-    """``star`` is COUNT(*)."""
+    """``star`` is COUNT(*). ``name`` is in upper case, ``spelled`` as it was written."""
 
     name: str
     arguments: tuple[Expression, ...]
     star: bool
     place: Place
+    spelled: str = ""
 
 
 @dataclass(frozen=True)

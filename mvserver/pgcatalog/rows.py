@@ -14,7 +14,15 @@ from typing import Any
 import pyarrow as pa
 
 from catalog.model import Index, IndexColumn, Relation, StoredSelect
-from mvserver.pgcatalog import enum_rows, pgtypes, policy_rows, privilege_functions, role_rows, static_data
+from mvserver.pgcatalog import (
+    enum_rows,
+    function_rows,
+    pgtypes,
+    policy_rows,
+    privilege_functions,
+    role_rows,
+    static_data,
+)
 from mvserver.pgcatalog.snapshot import CatalogSnapshot, row_type_oid, rule_oid
 from mvserver.pgcatalog.static_data import INFORMATION_SCHEMA, INFORMATION_SCHEMA_OID, PG_CATALOG, PG_CATALOG_OID
 from mvserver.quoting import quoted
@@ -409,6 +417,7 @@ CONSTANT: dict[str, Callable[[], Iterator[Row]]] = {
 LIVING: dict[str, Callable[[CatalogSnapshot], Iterator[Row]]] = {
     "pg_database": _pg_database, "pg_namespace": _pg_namespace, "pg_class": _pg_class, "pg_attribute": _pg_attribute,
     "pg_type": _pg_type, "pg_enum": enum_rows.labels, "pg_index": _pg_index,
+    "pg_proc": function_rows.functions, "pg_language": function_rows.languages,
     "pg_foreign_data_wrapper": _pg_foreign_data_wrapper,
     "pg_foreign_server": _pg_foreign_server, "pg_foreign_table": _pg_foreign_table, "pg_roles": role_rows.roles,
     "pg_authid": role_rows.authid, "pg_user": role_rows.users, "pg_matviews": _pg_matviews, "pg_indexes": _pg_indexes,

@@ -14,6 +14,7 @@ from catalog.model import (
     Database,
     DefaultPrivilege,
     EnumType,
+    Function,
     Membership,
     Policy,
     Relation,
@@ -70,6 +71,7 @@ class CatalogSnapshot:
     comments: tuple[Comment, ...] = ()
     enums: tuple[EnumType, ...] = ()
     policies: tuple[Policy, ...] = ()
+    functions: tuple[Function, ...] = ()
 
     @classmethod
     def of(cls, catalog: Catalog) -> CatalogSnapshot:
@@ -93,6 +95,7 @@ class CatalogSnapshot:
                 comments=catalog.comments.all(),
                 enums=catalog.enums.all(),
                 policies=catalog.policies.all(),
+                functions=catalog.functions.all(),
             )  # fmt: skip
 
     @cached_property
@@ -172,6 +175,15 @@ class CatalogSnapshot:
         own = self.authority(role)
         return own.superuser or (own.sees(enum) and own.holds(self.schemas_by_id[enum.schema_id], Privilege.USAGE))
 
+    def sees_function(self, role: str, function: Function) -> bool:
+        own = self.authority(role)
+        usable = own.holds(self.schemas_by_id[function.schema_id], Privilege.USAGE)
+        return own.superuser or (own.sees(function) and usable)
+
+    @cached_property
+    def function_names(self) -> frozenset[str]:
+        return frozenset(each.name for each in self.functions)
+
     def viewer(self, role: str) -> Viewer | None:
         """None for a role that sees everything."""
         own = self.authority(role)
@@ -185,6 +197,7 @@ class CatalogSnapshot:
             things = (*self.databases, *self.schemas, *self.stores, *self.schema_registries)
             others = [thing.oid for thing in things if own.sees(thing)]
             others += [oid for enum in self.enums if self.sees_type(role, enum) for oid in (enum.oid, enum.array_oid)]
+            others += [each.oid for each in self.functions if self.sees_function(role, each)]
             known = self._viewers[role] = Viewer(
                 seen=frozenset((*others, *(relation.oid for relation in seen))),
                 known=frozenset((*others, *(oid for relation in seen for oid in oids_of(relation)))),

@@ -12,10 +12,12 @@ from sqlglot import exp
 from catalog.model import Column, Query, Relation, Store
 from mvserver import limits, sqlstates
 from mvserver.compiler.derived import scans, views
+from mvserver.compiler.own_functions import called_anywhere
 from mvserver.compiler.plans import ContinuousPlan, Scan
 from mvserver.compiler.view_properties import view_properties
 from mvserver.errors import SqlError
 from mvserver.routing import lookup
+from mvserver.routing.functions import VisibleFunctions
 from mvserver.routing.ports import Services
 from mvserver.routing.spark_wait import with_spark
 from mvserver.routing.work import Work
@@ -80,7 +82,8 @@ def plan(
     """Names, types and formats, all checked without Spark. ``new`` are relations, by name, that the statement is about
     to make: they alone can then be read."""
     resolve = lookup.resolver(context, services) if new is None else lookup.new_resolver(new, services)
-    plan_ = services.compile_select(select, resolve, default_starting=default_starting)
+    functions = VisibleFunctions(context, services)
+    plan_ = services.compile_select(select, resolve, default_starting=default_starting, functions=functions)
     known = {} if new is None else {each.id: each for each in new.values()}
     planned = PlannedQuery(plan_, tuple(_input(scan, known, services) for scan in scans(plan_.scan)))
     _check_outputs(planned)
@@ -151,6 +154,7 @@ def query(
             *view_properties(planned.plan),
             *([] if context.application is None else [("application", context.application)]),
         ),
+        function_ids=tuple(dict.fromkeys(each.id for each in called_anywhere(planned.plan))),
     )
 
 

@@ -14,7 +14,7 @@ from catalog.refusals import denied
 from mvserver import sqlstates
 from mvserver.errors import SqlError
 from mvserver.front import Notice
-from mvserver.routing import lookup, organization, privileges, role_names
+from mvserver.routing import functions, lookup, organization, privileges, role_names
 from mvserver.routing.ports import Services
 from mvserver.session.context import SessionContext
 from mvserver.sql.statements.base import ObjectName, RoleSpec
@@ -27,6 +27,7 @@ _KINDS = {
     "store": ObjectKind.STORE,
     "schema_registry": ObjectKind.SCHEMA_REGISTRY,
     "descriptor_source": ObjectKind.DESCRIPTOR_SOURCE,
+    "function": ObjectKind.FUNCTION,
 }
 _WORDS: Mapping[str, Privilege] = {each.name.lower(): each for each in Privilege} | {"temp": Privilege.TEMPORARY}
 _ALIASES: Mapping[tuple[ObjectKind, str], Privilege] = {
@@ -36,7 +37,7 @@ _ALIASES: Mapping[tuple[ObjectKind, str], Privilege] = {
     (ObjectKind.SCHEMA, "create_relation"): Privilege.CREATE,
     (ObjectKind.STORE, "create_entity"): Privilege.CREATE,
 }
-_OTHER_WORDS = frozenset({"execute", "set", "alter", "maintain", "create_database", "create_store"})
+_OTHER_WORDS = frozenset({"set", "alter", "maintain", "create_database", "create_store", "create_function"})
 
 
 class Change(Protocol):
@@ -75,6 +76,9 @@ def targets(on: GrantTarget, context: SessionContext, services: Services) -> Ite
         if on.all_in_schema:
             privileges.require_place(name.parts, context, services, name.position)
             _, schema = services.catalog.names.schema(name.parts, context.database, name.position)
+            if on.kind == "function":
+                yield from services.catalog.functions.of_schema(schema.id)
+                continue
             yield from (
                 r for r in services.catalog.relations.of_schema(schema.id) if on.relation_kind in (None, r.kind)
             )
@@ -94,6 +98,8 @@ def find(kind: str, name: ObjectName, relation_kind: str | None, context: Sessio
         return catalog.descriptor_sources.get(name.parts[0])
     if kind == "schema":
         return catalog.names.schema(name.parts, context.database, name.position)[1]
+    if kind == "function":
+        return functions.function(name, context, services)
     if kind == "type":
         return lookup.enum_type(name, context, services)
     relation = lookup.relation(name, context, services)

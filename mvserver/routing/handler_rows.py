@@ -27,6 +27,7 @@ from mvserver.routing.handlers.entities import (
     list_entities,
     print_entity,
 )
+from mvserver.routing.handlers.functions import create_function, describe_function, drop_function, list_functions
 from mvserver.routing.handlers.namespaces import (
     create_database,
     create_schema,
@@ -118,6 +119,7 @@ from mvserver.sql.statements.descriptor_sources import (
     ListDescriptors,
     ListDescriptorSources,
 )
+from mvserver.sql.statements.functions import CreateFunction, DescribeFunction, DropFunction, ListFunctions
 from mvserver.sql.statements.namespaces import (
     CreateDatabase,
     CreateSchema,
@@ -258,6 +260,10 @@ ROWS: dict[type[Statement], Row] = {
     AlterTypeAddValue: _row(alter_type_add_value),
     AlterTypeRename: _row(alter_type_rename),
     DropType: _row(drop_type),
+    CreateFunction: _row(create_function),
+    DropFunction: _row(drop_function),
+    ListFunctions: _row(list_functions),
+    DescribeFunction: _row(describe_function),
     ListSchemas: _row(list_schemas),
     Use: _row(use),
     CreateRole: _row(create_role),

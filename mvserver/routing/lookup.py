@@ -13,6 +13,7 @@ from mvserver.compiler.source_properties import STATE_TTL
 from mvserver.compiler.view_properties import kept_properties
 from mvserver.errors import SqlError
 from mvserver.routing import descriptor_sources, notices, privileges
+from mvserver.routing.functions import KnownFunctions
 from mvserver.routing.ports import Services
 from mvserver.session.context import SessionContext
 from mvserver.sql.dialect import parse_select
@@ -196,4 +197,4 @@ def _definition(view: Relation, services: Services) -> ViewDefinition | None:
     select = parse_select(query.select_text)
     if kept or select.meta.get("emit_final"):
         return None
-    return ViewDefinition(select, known_resolver(query, services), state_ttl_ms)
+    return ViewDefinition(select, known_resolver(query, services), state_ttl_ms, KnownFunctions(query, services))

@@ -14,7 +14,7 @@ from mvserver.session.context import SessionContext
 from mvserver.sql.statements.base import RoleSpec
 from mvserver.sql.statements.privileges import Grant, Revoke
 
-_KNOWN = ("create_database", "create_store")
+_KNOWN = ("create_database", "create_store", "create_function")
 
 
 def change(
@@ -26,7 +26,7 @@ def change(
             raise SqlError(
                 sqlstates.INVALID_GRANT_OPERATION,
                 f"invalid privilege type {word.upper()} for organization",
-                hint="They are CREATE_DATABASE and CREATE_STORE.",
+                hint="They are CREATE_DATABASE, CREATE_STORE and CREATE_FUNCTION.",
             )
     if isinstance(statement, Grant) and statement.grant_option:
         raise SqlError(

@@ -15,6 +15,8 @@ from sqlglot import exp
 
 from catalog.model import Relation, SchemaRegistry, Store
 from catalog.store import Catalog
+from mvserver import limits
+from mvserver.compiler.own_functions import OwnFunctions
 from mvserver.compiler.plans import ContinuousPlan
 from mvserver.compiler.shape import Resolve
 from mvserver.routing.entity_turns import EntityTurns
@@ -66,9 +68,17 @@ class RegistryClients(Protocol):
 
 
 class CompileSelect(Protocol):
-    def __call__(self, select: exp.Expression, resolve: Resolve, *, default_starting: str) -> ContinuousPlan:
+    def __call__(
+        self,
+        select: exp.Expression,
+        resolve: Resolve,
+        *,
+        default_starting: str,
+        functions: OwnFunctions | None = None,
+    ) -> ContinuousPlan:
         """Binds and analyses a continuous query; ``default_starting`` is ``earliest`` or ``latest``, for a source that
-        does not say its starting.position. SqlError with SQLSTATE and position for what is wrong."""
+        does not say its starting.position, and
+        ``functions`` are the users' own that it may call. SqlError with SQLSTATE and position for what is wrong."""
 
 
 ExplainPlan = Callable[[ContinuousPlan], Sequence[str]]
@@ -85,5 +95,7 @@ class Services:
     pulls: PullService
     store_config_dir: Path
     spark_start_timeout_s: float = 120.0
+    function_timeout_s: float = limits.FUNCTION_TIMEOUT_S  # of a call; what a function's properties may say at most
+    function_memory_bytes: int = limits.FUNCTION_MEMORY_BYTES
     clock: Callable[[], float] = time.time
     entity_turns: EntityTurns = field(default_factory=EntityTurns)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from catalog import row_security
 from catalog.acl import Privilege
 from catalog.authority import Authority
-from catalog.model import ApiToken, Database, EnumType, Query, Relation, Role, Store
+from catalog.model import ApiToken, Database, EnumType, Function, Query, Relation, Role, Store
 from catalog.privileges import Thing
 from catalog.refusals import denied, denied_for, no_connect, not_owner, word
 from mvserver import sqlstates
@@ -46,6 +46,7 @@ class Attribute:
 
 
 CREATEDB = Attribute("CREATEDB", lambda role: role.create_database)
+CREATEFUNCTION = Attribute("CREATEFUNCTION", lambda role: role.create_function)
 CREATESTORE = Attribute("CREATESTORE", lambda role: role.create_store)
 
 
@@ -107,7 +108,10 @@ def require_owner(thing: Thing, context: SessionContext, services: Services, pos
 
 
 def require_relation_owner(
-    relation: Relation | EnumType, context: SessionContext, services: Services, position: int | None = None
+    relation: Relation | EnumType | Function,
+    context: SessionContext,
+    services: Services,
+    position: int | None = None,
 ) -> None:
     """As for everything in a schema: its own, or its schema's, since who owns a schema may clear it."""
     schema = services.catalog.schemas.by_id(relation.schema_id)
@@ -144,7 +148,8 @@ def require_query_sight(query: Query, context: SessionContext, services: Service
 
 
 def require_sources_of(query: Query, services: Services) -> None:
-    """A continuous query runs as its owner, who must still be allowed to read what it reads when it is started anew."""
+    """A continuous query runs as its owner, who must still be allowed to read what it reads, and to call what it
+    calls, when it is started anew."""
     own = services.catalog.privileges.authority(query.owner)
     for source_id in query.source_ids:
         source = services.catalog.relations.by_id(source_id)
@@ -154,6 +159,12 @@ def require_sources_of(query: Query, services: Services) -> None:
             raise error
         if source is not None:
             require_all_rows(source, query.owner, services)
+    for function_id in query.function_ids:
+        function = services.catalog.functions.by_id(function_id)
+        if function is not None and not own.holds(function, Privilege.EXECUTE):
+            error = denied(function, None)
+            error.detail = f'The query runs as its owner, role "{query.owner}".'
+            raise error
 
 
 def require_place(parts: Sequence[str], context: SessionContext, services: Services, position: int | None) -> None:
@@ -189,7 +200,7 @@ def usable_path(context: SessionContext, services: Services) -> tuple[str, ...]:
     return tuple(name for name, schema in found if schema is None or own.holds(schema, Privilege.USAGE))
 
 
-def sees_relation(relation: Relation, own: Authority, services: Services) -> bool:
+def sees_relation(relation: Relation | Function, own: Authority, services: Services) -> bool:
     """Not what is in a schema that the role may not use, whatever it may of the relation itself."""
     if own.superuser:
         return True

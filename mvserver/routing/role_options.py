@@ -23,6 +23,7 @@ def changes(options: RoleOptions, name: str, context: SessionContext) -> Mapping
         "can_login": options.login,
         "create_database": options.create_database,
         "create_store": options.create_store,
+        "create_function": options.create_function,
         "bypass_row_security": options.bypass_row_security,
         "connection_limit": options.connection_limit,
         "valid_until": None if options.valid_until is None else moment_of(options.valid_until),

@@ -1,4 +1,4 @@
-"""DROP ... IF EXISTS of sequences, functions, triggers and the like: scripts begin with it, though there are none."""
+"""DROP ... IF EXISTS of sequences, procedures, triggers and the like: scripts begin with it, though there are none."""
 
 from __future__ import annotations
 
@@ -8,11 +8,12 @@ from mvserver.sql.lexer import END, IDENTIFIER, WORD
 from mvserver.sql.names import cascade, identifier, if_exists, listed, object_name
 from mvserver.sql.statements.absent import ArgumentType, DropAbsent
 from mvserver.sql.statements.base import ObjectName, Statement
+from mvserver.sql.typenames import type_name
 
 _FUNCTIONS_HINT = "Use the built-in functions."
 _QUALIFIED = ("sequence", "domain", "foreign table", "statistics")
 _PLAIN = ("extension", "publication", "subscription", "server", "event trigger")
-_FUNCTIONS = ("function", "procedure", "routine", "aggregate")
+_FUNCTIONS = ("procedure", "routine", "aggregate")
 _ON_RELATIONS = ("trigger", "rule", "policy")
 
 _MODES = frozenset({"in", "out", "inout", "variadic"})
@@ -67,7 +68,7 @@ def _of_functions(what: str) -> StatementParser:
             if what == "aggregate":
                 raise cursor.syntax_error()
             return name, ()
-        return name, _arguments(cursor)
+        return name, argument_types(cursor)
 
     def parse(cursor: Cursor) -> Statement:
         if not if_exists(cursor):
@@ -79,7 +80,7 @@ def _of_functions(what: str) -> StatementParser:
     return parse
 
 
-def _arguments(cursor: Cursor) -> tuple[ArgumentType, ...]:
+def argument_types(cursor: Cursor) -> tuple[ArgumentType, ...]:
     """``[mode] [name] type, ...)``, without those that are OUT."""
     found: list[ArgumentType] = []
     if cursor.accept_operator("*"):
@@ -99,6 +100,10 @@ def _arguments(cursor: Cursor) -> tuple[ArgumentType, ...]:
 
 def _argument(cursor: Cursor) -> ArgumentType:
     first = cursor.current
+    if cursor.at_word("array") and cursor.peek().text == "<":
+        element = type_name(cursor).element
+        spellings = ("text",) if element is None else element.kind.row.spellings or ("numeric",)
+        return ArgumentType(ObjectName(("pg_catalog", spellings[0].lower()), first.position), array=True)
     parts = [_word(cursor)]
     while cursor.accept_operator("."):
         parts.append(_word(cursor))

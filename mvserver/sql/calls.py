@@ -67,13 +67,18 @@ def without_brackets(parser: Expressions, token: Token) -> exp.Expression:
 
 
 def qualified_call(parser: Expressions, tokens: list[Token]) -> exp.Expression:
-    """A call whose name has a schema; only pg_catalog has functions."""
+    """A call whose name has a schema: pg_catalog, or one that has functions of users."""
     if len(tokens) == 1:
         return call(parser, tokens[0], read_name=False)
     schema = ".".join(token.text for token in tokens[:-1])
-    if schema != "pg_catalog":
+    found = call(parser, tokens[-1], read_name=False)
+    if schema == "pg_catalog":
+        return found
+    if not isinstance(found, exp.Anonymous) or len(tokens) > 3:
         raise SqlError(sqlstates.INVALID_SCHEMA_NAME, f'schema "{schema}" does not exist', position=tokens[0].position)
-    return call(parser, tokens[-1], read_name=False)
+    names = [at(exp.to_identifier(token.text), token) for token in tokens[:-1]]
+    place = exp.Column(this=names[-1], table=names[0] if len(names) > 1 else None)
+    return at(exp.Dot(this=place, expression=found), tokens[0])
 
 
 def call(parser: Expressions, token: Token, *, read_name: bool = True) -> exp.Expression:

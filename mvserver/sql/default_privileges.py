@@ -10,7 +10,8 @@ from mvserver.sql.privileges import objects, read_privilege_words, role_specs
 from mvserver.sql.statements.base import ObjectName, RoleSpec, Statement
 from mvserver.sql.statements.privileges import AlterDefaultPrivileges, Grant, GrantTarget, Revoke
 
-_KINDS = {"tables": "relation", "relations": "relation", "schemas": "schema"}
+_KINDS = {"tables": "relation", "relations": "relation", "schemas": "schema", "functions": "function",
+          "routines": "function"}  # fmt: skip
 
 
 def _alter(cursor: Cursor) -> Statement:
@@ -35,7 +36,7 @@ def _change(cursor: Cursor, in_schema: bool) -> Grant | Revoke:
     token = cursor.current
     kind = _KINDS.get(token.text) if token.kind is WORD else None
     if kind is None:
-        if token.text in ("sequences", "functions", "routines", "types", "large"):
+        if token.text in ("sequences", "types", "large"):
             raise cursor.not_supported(f"default privileges on {token.text.upper()} are not supported")
         raise cursor.syntax_error()
     if kind == "schema" and in_schema:

@@ -34,6 +34,8 @@ TYPE_OR_FUNCTION = frozenset(
         "tablesample", "verbose",
     }
 )  # fmt: skip
+OWN_FUNCTION = "mv_own"
+"""In the place of a schema: the function is a user's, looked up along the search path."""
 NOT_A_NAME = RESERVED | TYPE_OR_FUNCTION
 
 

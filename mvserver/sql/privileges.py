@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from mvserver.sql.cursor import Cursor
+from mvserver.sql.functions import function_name
 from mvserver.sql.heads import Heads, StatementParser
 from mvserver.sql.lexer import IDENTIFIER, WORD
 from mvserver.sql.names import cascade, identifier, if_exists, listed, object_name
@@ -15,7 +16,15 @@ from mvserver.sql.statements.relations import MoveRelation
 from mvserver.sql.statements.roles import GrantRole, RevokeRole
 
 _RELATION = "relation"
-_PARTS = {"relation": 3, "schema": 2, "database": 1, "store": 1, "schema_registry": 1, "descriptor_source": 1}
+_PARTS = {
+    "relation": 3,
+    "schema": 2,
+    "database": 1,
+    "store": 1,
+    "schema_registry": 1,
+    "descriptor_source": 1,
+    "function": 3,
+}
 _KINDS: tuple[tuple[tuple[str, ...], str, str | None], ...] = (
     (("table",), _RELATION, None),
     (("relation",), _RELATION, None),
@@ -30,6 +39,8 @@ _KINDS: tuple[tuple[tuple[str, ...], str, str | None], ...] = (
     (("foreign", "server"), "store", None),
     (("schema_registry",), "schema_registry", None),
     (("descriptor_source",), "descriptor_source", None),
+    (("function",), "function", None),
+    (("routine",), "function", None),
 )
 """The words of a kind of object, what it is, and for a relation of which kind it must be."""
 
@@ -41,11 +52,11 @@ _ALL_IN_SCHEMA: tuple[tuple[tuple[str, ...], str | None], ...] = (
     (("materialized", "views"), "materialized view"),
     (("views",), "view"),
 )
+_FUNCTIONS = frozenset({"functions", "routines"})
 _REFUSED_KINDS = frozenset(
     {
-        "sequence", "sequences", "function", "functions", "procedure", "procedures", "routine", "routines", "language",
-        "type", "domain", "tablespace", "parameter", "large", "foreign", "function_source",
-        "compute_pool", "secret",
+        "sequence", "sequences", "procedure", "procedures", "language", "type", "domain", "tablespace",
+        "parameter", "large", "foreign", "function_source", "compute_pool", "secret",
     }
 )  # fmt: skip
 
@@ -154,6 +165,10 @@ def _at_name(cursor: Cursor, ahead: int) -> bool:
 
 
 def _all_in_schema(cursor: Cursor) -> GrantTarget:
+    if cursor.at_any(_FUNCTIONS):
+        cursor.advance()
+        cursor.expect_word("in", "schema")
+        return GrantTarget("function", objects(cursor, "schema"), all_in_schema=True)
     found = next((each for each in _ALL_IN_SCHEMA if cursor.at_word(*each[0])), None)
     if found is None:
         if cursor.at_any(_REFUSED_KINDS):
@@ -165,6 +180,8 @@ def _all_in_schema(cursor: Cursor) -> GrantTarget:
 
 
 def objects(cursor: Cursor, kind: str) -> tuple[ObjectName, ...]:
+    if kind == "function":
+        return listed(cursor, function_name)
     return listed(cursor, lambda at: object_name(at, parts_max=_PARTS[kind]))
 
 
@@ -209,6 +226,8 @@ def _named(cursor: Cursor, kind: str) -> ObjectName:
     if kind == "query":
         position = cursor.current.position
         return ObjectName((query_id(cursor),), position)
+    if kind == "function":
+        return function_name(cursor)
     return object_name(cursor, parts_max=_PARTS[kind])
 
 

@@ -206,6 +206,8 @@ _OPTIONS: dict[str, Callable[[Cursor, RoleOptions], RoleOptions]] = {
     "nocreatedb": lambda _, options: replace(options, create_database=False),
     "createstore": lambda _, options: replace(options, create_store=True),
     "nocreatestore": lambda _, options: replace(options, create_store=False),
+    "createfunction": lambda _, options: replace(options, create_function=True),
+    "nocreatefunction": lambda _, options: replace(options, create_function=False),
     "connection": _connection_limit,
     "valid": _valid_until,
 }

@@ -14,6 +14,8 @@ _STREAM = "Use CREATE STREAM name (columns) WITH (...) to declare a source."
 _DROP_CREATE = "Drop the object and create it anew."
 _GROUPS = "Use CREATE ROLE, GRANT role TO role and DROP ROLE."
 _FUNCTIONS = "Use the built-in functions."
+_AGGREGATES = "Make a function over an array, and call it over array_agg in a sub-query: docs/sql/own-functions.md."
+_JARS = "Functions of one's own are in Python: CREATE FUNCTION ... LANGUAGE PYTHON."
 _POOL = "One server runs all queries; there is no compute pool to manage."
 _SECURITY = "Access is decided by roles: see CREATE ROLE and GRANT."
 
@@ -28,9 +30,8 @@ _REFUSED: dict[str, str | None] = {
     "create recursive": "Write WITH RECURSIVE in the SELECT of CREATE VIEW.",
     "create or": "Drop the object first: DROP ... IF EXISTS name.",
     "create group": _GROUPS,
-    "create function": _FUNCTIONS,
-    "create function_source": _FUNCTIONS,
-    "create aggregate": _FUNCTIONS,
+    "create function_source": _JARS,
+    "create aggregate": _AGGREGATES,
     "create procedure": _FUNCTIONS,
     "create domain": None,
     "create sequence": None,
@@ -55,12 +56,11 @@ _REFUSED: dict[str, str | None] = {
     "create organization": _SECURITY,
     "create application": "Put the statements between BEGIN APPLICATION name and END APPLICATION.",
     "drop group": _GROUPS,
-    "drop function_source": _FUNCTIONS,
+    "drop function_source": _JARS,
     "drop compute_pool": _POOL,
     "drop secret": None,
     "drop security": _SECURITY,
     "drop metrics": None,
-    "list functions": None,
     "list function_sources": None,
     "list compute_pools": _POOL,
     "list roles": "Use SELECT * FROM pg_roles.",

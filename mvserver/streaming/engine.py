@@ -20,7 +20,7 @@ import pyarrow as pa
 
 from catalog.model import Store
 from mvserver import limits, sqlstates
-from mvserver.compiler.plans import ContinuousPlan, Projection, Scan
+from mvserver.compiler.plans import ContinuousPlan, Projection
 from mvserver.errors import SqlError
 from mvserver.streaming.api import LiveRows, PipelineStatus, PresentEnds, QueryState, QueryStatus
 from mvserver.streaming.batch.plan_check import check_plan
@@ -302,15 +302,15 @@ class Engine:
     def planned_lane(self, plan: ContinuousPlan) -> Sequence[str]:
         if self._live is NO_LANES:
             return ()
-        lanes = {scan.relation: self._lane_of(plan, scan) for scan in _read_by(plan)}
+        lanes = {part.scan.relation: self._lane_of(plan, part) for part in _read_by(plan)}
         return [f"  Lane of {relation}: {lane}" for relation, lane in lanes.items()]
 
-    def _lane_of(self, plan: ContinuousPlan, scan: Scan) -> str:
-        store, stream = self._services.stored(scan.relation_id)
+    def _lane_of(self, plan: ContinuousPlan, part: ContinuousPlan) -> str:
+        store, stream = self._services.stored(part.scan.relation_id)
         obstacle: str | None = BATCHES_ONLY
         if self._services.stores.kind(store.type).reads_live:
             reader = self._services.stores.reader(store, stream, plan, self._services.work_directory)
-            obstacle = lasting_obstacle(reader, self._live, [scan])
+            obstacle = lasting_obstacle(reader, self._live, [part])
             reader.close()
         return "live, once it has caught up" if obstacle is None else f"batch ({obstacle})"
 
@@ -351,10 +351,10 @@ def _unknown(query_id: str) -> SqlError:
     return SqlError(sqlstates.UNDEFINED_OBJECT, f'query "{query_id}" does not exist')
 
 
-def _read_by(plan: ContinuousPlan) -> Iterator[Scan]:
-    """What stores have of it."""
+def _read_by(plan: ContinuousPlan) -> Iterator[ContinuousPlan]:
+    """The parts of it that read what stores have."""
     if plan.scan.derived is None:
-        yield plan.scan
+        yield plan
         return
     for side in plan.scan.derived.sides:
         yield from _read_by(side.plan)

@@ -109,7 +109,7 @@ def test_it_is_told_at_once_in_a_transaction(ours: Address, theirs: Address) -> 
     [
         ("DROP SEQUENCE nosuch", "0A000", "DROP SEQUENCE is not supported"),
         ("DROP EVENT TRIGGER nosuch", "0A000", "DROP EVENT TRIGGER is not supported"),
-        ("DROP FUNCTION nosuch(int)", "0A000", "DROP FUNCTION is not supported"),
+        ("DROP FUNCTION nosuch(int)", "42883", "function nosuch(integer) does not exist"),
         ("DROP FUNCTION IF EXISTS lower(text)", "0A000", "DROP FUNCTION of a built-in function is not supported"),
         ("DROP SEQUENCE IF EXISTS visits", "42809", '"visits" is not a sequence'),
         ("DROP FOREIGN TABLE IF EXISTS public.visits", "42809", '"visits" is not a foreign table'),

@@ -16,6 +16,7 @@ from mvserver.sql.statements.absent import DropAbsent
 from mvserver.sql.statements.api_tokens import CreateApiToken, ListApiTokens
 from mvserver.sql.statements.copying import CopyFrom
 from mvserver.sql.statements.descriptor_sources import ListDescriptors, ListDescriptorSources
+from mvserver.sql.statements.functions import ListFunctions
 from mvserver.sql.statements.namespaces import ListDatabases
 from mvserver.sql.statements.processors import (
     CreateProcessor,
@@ -95,6 +96,14 @@ CASES = (
     case("ALTER TYPE mood RENAME VALUE 'a' TO 'b'", "must be owner of type mood", OWN.format("TYPE mood")),
     case("ALTER TYPE mood RENAME TO mine", "must be owner of type mood", OWN.format("TYPE mood"), CREATE),
     case("DROP TYPE mood", "must be owner of type mood", OWN.format("TYPE mood")),
+    case("CREATE FUNCTION mine(n BIGINT) RETURNS BIGINT LANGUAGE PYTHON AS $$return n$$",
+         "permission denied to create function", "ALTER ROLE anna CREATEFUNCTION", CREATE),
+    case("DROP FUNCTION twice(BIGINT)", "must be owner of function twice", OWN.format("SCHEMA public")),
+    case("DESCRIBE FUNCTION twice", "permission denied for function twice",
+         "GRANT EXECUTE ON FUNCTION twice(BIGINT) TO anna"),
+    case("CREATE MATERIALIZED VIEW mine AS SELECT twice(event_time) AS t FROM clicks",
+         "permission denied for schema public", CREATE, "GRANT SELECT ON clicks TO anna",
+         "GRANT EXECUTE ON FUNCTION twice TO anna"),
     case("LIST SCHEMAS IN DATABASE other", "permission denied for database other",
          "GRANT CONNECT ON DATABASE other TO anna"),
     case("USE DATABASE other", 'permission denied for database "other"', "GRANT USAGE ON DATABASE other TO anna"),
@@ -176,7 +185,7 @@ CASES = (
 FREE = {
     # they leave out what the role may not see
     ListStores, ListSchemaRegistries, ListDescriptors, ListDescriptorSources, ListApiTokens, ListDatabases,
-    ListRelations, ListQueries, ListProcessors,
+    ListRelations, ListQueries, ListProcessors, ListFunctions,
     CreateApiToken,  # of the role that makes it
     Analyze, DropAbsent,  # change nothing, and tell only whether a name is there
 }  # fmt: skip
@@ -218,6 +227,8 @@ def world(bench: Bench) -> Bench:
         "REVOKE ALL ON DATABASE other FROM PUBLIC",
         "CREATE SCHEMA hidden",
         "CREATE TYPE mood AS ENUM ('a')",
+        "CREATE FUNCTION twice(n BIGINT) RETURNS BIGINT LANGUAGE PYTHON AS $$return n * 2$$",
+        "REVOKE EXECUTE ON FUNCTION twice(BIGINT) FROM PUBLIC",
         "CREATE INDEX noted ON v (url)",
         "CREATE API_TOKEN spare",
         "CREATE POLICY spare ON v USING (true)",

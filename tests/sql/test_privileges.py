@@ -103,7 +103,7 @@ def test_owners(text: str, kind: str, relation_kind: str | None) -> None:
         ("REVOKE SELECT ON v TO r", "42601", 'syntax error at or near "TO"'),
         ("GRANT SELECT (a) ON v TO r", "0A000", "privileges on columns are not supported"),
         ("GRANT USAGE ON SEQUENCE x TO r", "0A000", "privileges on a SEQUENCE are not supported"),
-        ("GRANT ALL ON ALL FUNCTIONS IN SCHEMA s TO r", "0A000", "privileges on FUNCTIONS are not supported"),
+        ("GRANT ALL ON ALL SEQUENCES IN SCHEMA s TO r", "0A000", "privileges on SEQUENCES are not supported"),
         ("GRANT USAGE ON SCHEMA a.b.c TO r", "42601", "improper qualified name (too many dotted names): a.b.c"),
         ("REASSIGN OWNED BY PUBLIC TO r", "42939", 'role name "public" is reserved'),
         ("ALTER SCHEMA s RENAME TO t", "0A000", "ALTER SCHEMA is supported with OWNER TO only"),

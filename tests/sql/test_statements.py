@@ -20,6 +20,7 @@ from mvserver.sql.statements.descriptor_sources import (
     ListDescriptors,
     ListDescriptorSources,
 )
+from mvserver.sql.statements.functions import CreateFunction, DescribeFunction, DropFunction, ListFunctions
 from mvserver.sql.statements.namespaces import (
     CreateDatabase,
     CreateSchema,
@@ -145,7 +146,16 @@ def properties(**values: Any) -> dict[str, Any]:
     return {key.replace("__", "."): value for key, value in values.items()}
 
 
-PLACES = ("text", "start", "statement_start", "select_start", "program_start", "runners_position")
+PLACES = (
+    "result_position",
+    "body_start",
+    "text",
+    "start",
+    "statement_start",
+    "select_start",
+    "program_start",
+    "runners_position",
+)
 
 
 def simplified(value: Any) -> Any:
@@ -368,8 +378,14 @@ CASES: list[tuple[str, Any]] = [
     ("ANALYZE VERBOSE s.v (a, b), w", expect(Analyze, names=(name("s", "v"), name("w")))),
     ("DROP SEQUENCE IF EXISTS a, s.b CASCADE", expect(DropAbsent, what="sequence", names=(name("a"), name("s", "b")))),
     ("DROP TRIGGER IF EXISTS t ON v", expect(DropAbsent, what="trigger", names=(name("t"),), on=name("v"))),
-    ("DROP FUNCTION IF EXISTS f, g(OUT int)",
-     expect(DropAbsent, what="function", names=(name("f"), name("g")), arguments=((), ()))),
+    ("DROP PROCEDURE IF EXISTS f, g(OUT int)",
+     expect(DropAbsent, what="procedure", names=(name("f"), name("g")), arguments=((), ()))),
+    ("DROP FUNCTION IF EXISTS f, g(OUT int) CASCADE",
+     expect(DropFunction, names=(name("f"), name("g")), arguments=(None, ()), if_exists=True, cascade=True)),
+    ("CREATE FUNCTION f() RETURNS int LANGUAGE python AS 'x'",
+     expect(CreateFunction, name=name("f"), parameters=(), result=t.INTEGER, body="x")),
+    ("DESCRIBE FUNCTION f", expect(DescribeFunction, name=name("f"))),
+    ("LIST FUNCTIONS", expect(ListFunctions)),
     ("LIST STREAMS", expect(ListRelations, kinds=("stream",))),
     ("LIST RELATIONS IN SCHEMA d.s", expect(ListRelations, schema=name("d", "s"))),
     ("LIST MATERIALIZED VIEWS", expect(ListRelations, kinds=("materialized view",))),

@@ -43,7 +43,7 @@ def call_function(name: str, arguments: Sequence[Expression], position: int | No
         if unsettled is not None:
             raise unsettled
     if entry is None:
-        raise _no_function(name, arguments, position, known=False)
+        raise no_function(name, arguments, position, known=False)
     return _call(entry, name, arguments, position, operator=False)
 
 
@@ -54,6 +54,11 @@ def call_operator(name: str, arguments: Sequence[Expression], position: int | No
     return _call(entry, name, arguments, position, operator=True)
 
 
+def call_entry(entry: Capability, name: str, arguments: Sequence[Expression], position: int | None) -> Expression:
+    """A call of an entry that may stand in no table; 42883 where no overload fits."""
+    return _call(entry, name, arguments, position, operator=False)
+
+
 def _call(
     entry: Capability, name: str, arguments: Sequence[Expression], position: int | None, *, operator: bool
 ) -> Expression:
@@ -62,7 +67,7 @@ def _call(
     if not fits:
         fits = _fits(entry, [each.type for each in arguments], arguments)
     if not fits:
-        error = _no_operator if operator else _no_function
+        error = _no_operator if operator else no_function
         raise error(name, arguments, position)
     fits.sort(key=lambda fit: (-fit.exact, fit.cost))
     best = fits[0]
@@ -215,7 +220,7 @@ def _operator_spelled(name: str, arguments: Sequence[Expression]) -> str:
     return f"{types[0]} {sign} {types[1]}" if len(types) > 1 else f"{sign} {types[0]}"
 
 
-def _no_function(name: str, arguments: Sequence[Expression], position: int | None, *, known: bool = True) -> SqlError:
+def no_function(name: str, arguments: Sequence[Expression], position: int | None, *, known: bool = True) -> SqlError:
     hint = f"No function matches the given name and argument types. {_CASTS_HINT} " if known else ""
     return SqlError(
         sqlstates.UNDEFINED_FUNCTION,
@@ -250,4 +255,4 @@ def _not_unique(name: str, arguments: Sequence[Expression], position: int | None
     )
 
 
-__all__ = ["FUNCTIONS_HINT", "call_function", "call_operator"]
+__all__ = ["FUNCTIONS_HINT", "call_entry", "call_function", "call_operator", "no_function"]

@@ -231,6 +231,7 @@ class DuckPullService:
     def _plan(self, tree: exp.Expr, request: PlanRequest, snapshot: CatalogSnapshot, facts: SessionFacts) -> PullPlan:
         """``tree`` is a copy of the request's, and is changed."""
         scope, stopped, oids = request.scope, request.stopped, tuple(request.parameter_oids)
+        own = guard.own_call(tree, snapshot.function_names) if snapshot.functions else None
         guard.check(tree)
         asleep = classify.sleep_argument(tree)
         if asleep is not None:
@@ -239,7 +240,9 @@ class DuckPullService:
         tree = longhand.write_out(tree)
         resolver = NameResolver(snapshot, scope, self._system, self._database.name, len(oids))
         resolver_root = exp.Paren(this=tree)
-        resolver.resolve(tree)
+        resolver.resolve(tree)  # what reads a stream is no pull query
+        if own is not None:
+            raise own
         tree = resolver_root.this.pop()
         reads = resolver.reads
         refuse_if_stopped(stopped)

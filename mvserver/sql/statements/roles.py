@@ -17,6 +17,7 @@ class RoleOptions:
     password: str | None = field(default=None, repr=False)  # None with sets_password: PASSWORD NULL
     create_database: bool | None = None
     create_store: bool | None = None
+    create_function: bool | None = None
     bypass_row_security: bool | None = None
     connection_limit: int | None = None
     valid_until: str | None = None

@@ -9,7 +9,7 @@ from functools import reduce
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the name everyone gives it
 
 from mvserver import limits
@@ -18,6 +18,7 @@ from mvserver.streaming.batch.program import Program, ViewInput
 from mvserver.streaming.batch.record_order import SELECTED, ranked, with_order
 from mvserver.streaming.batch.rejected import rejected_rows
 from mvserver.streaming.batch.spark_calls import collect, select_expressions
+from mvserver.streaming.spark import python_functions
 from mvserver.streaming.spark.record_functions import register
 from spark_sinks.base import RecordOrder, SourceReader
 from spark_sinks.decode.columns import WANTED
@@ -147,11 +148,17 @@ def evaluate_partials(frame: DataFrame, program: Program, reader: SourceReader) 
     return _evaluated(table, views, program.rejected, reader)
 
 
+def make_known(session: SparkSession, program: Program) -> None:
+    """The functions that the program's texts call besides Spark's own."""
+    register(session, program.functions)
+    python_functions.register(session, program.own_functions)
+
+
 def row_frame(frame: DataFrame, program: Program, order: RecordOrder | None = None) -> DataFrame:
     """A row per record: flags, keys, arguments, outputs, rejected records and the record's time, and its ``order``."""
     if order is not None:
         frame = with_order(frame, order)
-    register(frame.sparkSession, program.functions)
+    make_known(frame.sparkSession, program)
     for stage in program.stages:
         frame = select_expressions(frame, ("*", *stage))
     if program.keep is not None:

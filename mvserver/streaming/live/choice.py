@@ -5,7 +5,8 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Sequence
 
-from mvserver.compiler.plans import Scan
+from mvserver.compiler.own_functions import called
+from mvserver.compiler.plans import ContinuousPlan
 from mvserver.errors import SqlError
 from mvserver.streaming.live.ended import LaneEnded
 from mvserver.streaming.live.lanes import LiveLanes
@@ -63,8 +64,8 @@ class LaneChoice:
         """What a live lane could not begin for now; None where it could."""
         with self._state.lock:
             wanted = self._state.wanted()
-            scans = (s.target.plan.scan for s in wanted)
-            return lasting_obstacle(self._reader, self._lanes, scans) or self._passing(wanted)
+            plans = (s.target.plan for s in wanted)
+            return lasting_obstacle(self._reader, self._lanes, plans) or self._passing(wanted)
 
     # --- told by the pipeline ---------------------------------------------------------------------------------------
     def batches_began(self) -> None:
@@ -135,16 +136,19 @@ class LaneChoice:
         return None
 
 
-def lasting_obstacle(reader: SourceReader, lanes: LiveLanes, scans: Iterable[Scan]) -> str | None:
+def lasting_obstacle(reader: SourceReader, lanes: LiveLanes, plans: Iterable[ContinuousPlan]) -> str | None:
     """Why a source is never read live, or not for these."""
+    plans = list(plans)
     if lanes.refusal is not None:
         return lanes.refusal
     if reader.live is None:
         return BATCHES_ONLY
     if reader.live.refusal is not None:
         return reader.live.refusal
-    if any(spread_key(scan) is not None for scan in scans):
+    if any(spread_key(plan.scan) is not None for plan in plans):
         return "a query makes several rows of a record (UNNEST, or windows that overlap)"
+    if any(True for plan in plans for _ in called(plan)):
+        return "a query calls a function of one's own, whose rows go to Python in batches"
     return None
 
 

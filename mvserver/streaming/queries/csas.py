@@ -20,7 +20,7 @@ from mvserver import sqlstates
 from mvserver.compiler.plans import ContinuousPlan, ErrorHandling, Projection
 from mvserver.errors import SqlError, words_of
 from mvserver.streaming.api import QueryState, QueryStatus
-from mvserver.streaming.batch.evaluate import SchemasWanted, check_schemas
+from mvserver.streaming.batch.evaluate import SchemasWanted, check_schemas, make_known
 from mvserver.streaming.batch.program import build_program
 from mvserver.streaming.batch.rejected import rejected_rows
 from mvserver.streaming.pipeline.attempts import attempts
@@ -35,7 +35,6 @@ from mvserver.streaming.spark.batch_watch import BatchOverran, BatchTooLarge, Ba
 from mvserver.streaming.spark.errors import blame, is_data_error, sql_error
 from mvserver.streaming.spark.guard import Range
 from mvserver.streaming.spark.isolation import IsolatedError
-from mvserver.streaming.spark.record_functions import register
 from mvserver.streaming.spark.state import SparkLostError, SparkState
 from mvserver.views.targets import build_target
 from spark_sinks.base import KeptPosition, Position, SourceReader
@@ -295,7 +294,7 @@ class SinkQuery:
 
     def _rows(self, frame: DataFrame) -> DataFrame:
         program = self._program
-        register(frame.sparkSession, program.functions)
+        make_known(frame.sparkSession, program)
         for stage in program.stages:
             frame = frame.selectExpr("*", *stage)
         view = program.views[0]

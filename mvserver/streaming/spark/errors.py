@@ -5,7 +5,7 @@ from __future__ import annotations
 from pyspark.errors import PySparkException
 
 from mvserver import sqlstates
-from mvserver.compiler.failures import translate
+from mvserver.compiler.failures import raised, translate
 from mvserver.errors import SqlError, words_of
 from mvserver.streaming.spark.batch_watch import BatchOverran
 
@@ -42,8 +42,9 @@ def is_too_large(error: BaseException) -> bool:
 
 
 def is_data_error(error: BaseException) -> bool:
-    """True where a record's value and a query's expression are to blame, not the source or Spark."""
-    return sql_error(error).sqlstate[:2] in ("22", "54")
+    """True where a record's value and a query's expression are to blame, not the source or Spark: what an expression
+    raises by itself is its own doing, whatever its SQLSTATE."""
+    return raised(words_of(error)) is not None or sql_error(error).sqlstate[:2] in ("22", "54")
 
 
 def blame(error: BaseException) -> SqlError | None:

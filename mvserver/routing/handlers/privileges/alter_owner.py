@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from catalog.acl import Privilege
 from catalog.authority import Authority
-from catalog.model import Database, EnumType, Relation, Role, Schema
+from catalog.model import Database, EnumType, Function, Relation, Role, Schema
 from catalog.privileges import Thing
 from catalog.refusals import denied, not_owner, word
 from mvserver import sqlstates
@@ -59,7 +59,15 @@ def _check(
     if own.superuser:
         return
     catalog = services.catalog
-    if isinstance(thing, Relation | EnumType):
+    if isinstance(thing, Function) and not privileges.CREATEFUNCTION.of(
+        owner
+    ):  # its text would run in that role's name
+        raise SqlError(
+            sqlstates.INSUFFICIENT_PRIVILEGE,
+            f"permission denied to change owner of function {thing.name}",
+            detail=f'Role "{owner.name}" does not have the attribute {privileges.CREATEFUNCTION.word}.',
+        )
+    if isinstance(thing, Relation | EnumType | Function):
         place = catalog.schemas.by_id(thing.schema_id)
         if place is not None and not catalog.privileges.authority(owner.name).holds(place, Privilege.CREATE):
             raise denied(place, position)

@@ -40,11 +40,11 @@ def _missing(
     what = _TOLD.get(statement.what, statement.what)
     if statement.on is not None:
         return _of_relation(what, name, statement.on, context, services)
+    if arguments is not None:
+        return missing_function(what, name, arguments, context, services)
     schema = lookup.missing_schema(name, context, services)
     if schema is not None:
         return schema
-    if arguments is not None:
-        return _function(what, name, arguments, context, services)
     _refuse_other(statement.what, name, context, services)
     return f'{what} "{name.parts[-1] if what in _WITHOUT_SCHEMA else name}"'
 
@@ -58,9 +58,12 @@ def _of_relation(what: str, name: ObjectName, on: ObjectName, context: SessionCo
     return f'{what} "{name}" for relation "{on}"'
 
 
-def _function(
+def missing_function(
     what: str, name: ObjectName, arguments: tuple[ArgumentType, ...], context: SessionContext, services: Services
 ) -> str:
+    schema = lookup.missing_schema(name, context, services)
+    if schema is not None:
+        return schema
     if name.parts[-1] in _system_names("pg_proc", "proname") and PG_CATALOG in (name.parts[-2:-1] or (PG_CATALOG,)):
         raise SqlError(
             sqlstates.FEATURE_NOT_SUPPORTED,

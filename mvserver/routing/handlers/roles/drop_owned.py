@@ -7,7 +7,7 @@ from functools import partial
 from catalog import acl
 from catalog.acl import Acl
 from catalog.dependencies import Dependents
-from catalog.model import DescriptorSource, EnumType, Query, Relation, Role, Schema, SchemaRegistry, Store
+from catalog.model import DescriptorSource, EnumType, Function, Query, Relation, Role, Schema, SchemaRegistry, Store
 from catalog.privileges import Thing
 from catalog.refusals import word
 from mvserver.front import Result
@@ -84,6 +84,8 @@ def _drop_what_it_owns(role: Role, cascade: bool, context: SessionContext, servi
     for thing in owned:
         if isinstance(thing, EnumType):
             catalog.enums.delete(thing.id)
+        elif isinstance(thing, Function):
+            catalog.functions.delete(thing.id)
         elif isinstance(thing, Schema):
             catalog.schemas.delete(thing.id)
         elif isinstance(thing, Store):
@@ -104,4 +106,6 @@ def _dependents(thing: Thing, services: Services) -> Dependents:
         return dependencies.of_relation(thing)
     if isinstance(thing, Schema):
         return dependencies.of_schema(thing)
+    if isinstance(thing, Function):
+        return dependencies.of_function(thing)
     return dependencies.of_store(thing) if isinstance(thing, Store) else Dependents()

@@ -1,0 +1,1 @@
+"""Functions that users write in Python: their bodies, and the confined processes that run them."""

@@ -1,0 +1,165 @@
+"""Statements on functions of one's own: what is refused and why, who may call them, and what hangs on them."""
+
+from __future__ import annotations
+
+import pytest
+
+from mvserver.compiler.compile import compile_select
+from mvserver.compiler.own_functions import called_anywhere
+from mvserver.routing.functions import KnownFunctions
+from mvserver.routing.lookup import known_resolver
+from mvserver.sql.dialect import parse_select
+from tests.routing.fakes import SETUP, Bench
+
+TWICE = "CREATE FUNCTION twice(n BIGINT) RETURNS BIGINT LANGUAGE PYTHON AS $$return n * 2$$"
+VIEW = "CREATE MATERIALIZED VIEW v AS SELECT twice(event_time) AS t FROM clicks"
+
+
+def create(body: str = "return n", rest: str = "", *, parameters: str = "n BIGINT", name: str = "f") -> str:
+    return f"CREATE FUNCTION {name}({parameters}) RETURNS BIGINT LANGUAGE PYTHON {rest} AS $${body}$$"
+
+
+@pytest.mark.parametrize(
+    ("statement", "sqlstate", "message"),
+    [
+        (create("return n +"), "42601", "invalid syntax at line 1, column 11 of the body"),
+        (create("import os"), "0A000", 'a function cannot import "os" at line 1, column 1 of the body'),
+        (create(name="upper"), "42723", 'function "upper" is built in'),
+        (create(name="sum"), "42723", 'function "sum" is built in'),
+        (create(parameters="n BIGINT, n BIGINT"), "42P13", 'parameter name "n" used more than once'),
+        (create(parameters='"a b" BIGINT'), "42P13", 'parameter "a b" cannot be a name in Python'),
+        (create(parameters="lambda BIGINT"), "42P13", 'parameter "lambda" cannot be a name in Python'),
+        (create(parameters="n MAP<VARCHAR, INTEGER>"), "0A000",
+         "an argument of type MAP<VARCHAR, INTEGER> is not supported"),
+        (create(parameters=", ".join(f"a{i} BIGINT" for i in range(101))), "54023",
+         "functions cannot have more than 100 arguments"),
+        (create("# " + "x" * 70_000), "54000", "the body of a function has at most 65536 bytes"),
+        (create(rest="WITH ('timeout.millis' = 10001)"), "22023", 'property "timeout.millis" can be at most 10000'),
+        (create(rest="WITH ('memory.mb' = 5)"), "22023", 'property "memory.mb" must be between 16 and 256'),
+        (create(rest="WITH ('file' = 'x')"), "22023", 'property "file" is not known for a function'),
+        (TWICE, "42723", 'function "twice" already exists with same argument types'),
+        (TWICE.replace("CREATE", "CREATE OR REPLACE").replace("RETURNS BIGINT", "RETURNS INTEGER"), "42P13",
+         "cannot change return type of existing function"),
+        ("CREATE MATERIALIZED VIEW w AS SELECT twice(url) AS t FROM clicks", "42883",
+         "function twice(text) does not exist"),
+        ("CREATE MATERIALIZED VIEW w AS SELECT hidden.twice(event_time) AS t FROM clicks", "3F000",
+         'schema "hidden" does not exist'),
+        ("CREATE MATERIALIZED VIEW w AS SELECT public.nosuch(event_time) AS t FROM clicks", "42883",
+         "function public.nosuch does not exist"),
+        ("CREATE MATERIALIZED VIEW w AS SELECT twice(count(*)) AS t FROM clicks", "0A000",
+         "function twice is not supported over aggregates"),
+        ("CREATE AGGREGATE f(BIGINT) (SFUNC = g, STYPE = BIGINT)", "0A000", "CREATE AGGREGATE is not supported"),
+        ("DROP FUNCTION nosuch", "42883", 'could not find a function named "nosuch"'),
+        ("DROP FUNCTION twice(VARCHAR)", "42883", "function twice(text) does not exist"),
+        ("DESCRIBE FUNCTION pair", "42725", 'function name "pair" is not unique'),
+        ("GRANT SELECT ON FUNCTION twice TO anna", "0LP01", "invalid privilege type SELECT for function"),
+    ],
+)  # fmt: skip
+def test_what_is_refused_changes_nothing(bench: Bench, statement: str, sqlstate: str, message: str) -> None:
+    bench.run(
+        *SETUP, "CREATE ROLE anna", TWICE, create(name="pair"), create(name="pair", parameters="n VARCHAR"),
+    )  # fmt: skip
+    before = bench.dump()
+    error = bench.error(statement)
+    assert (error.sqlstate, error.message) == (sqlstate, message)
+    assert bench.dump() == before
+
+
+def test_the_place_of_a_syntax_error_is_in_the_statement(bench: Bench) -> None:
+    text = "CREATE FUNCTION f(n BIGINT) RETURNS BIGINT LANGUAGE PYTHON AS $$\n  x = 1\n  return x +\n$$"
+    error = bench.error(text)
+    assert error.position == text.index("x +") + len("x +") + 1
+
+
+def test_a_function_that_is_used_is_neither_dropped_nor_replaced(bench: Bench) -> None:
+    bench.run(*SETUP, TWICE, VIEW)
+    (query,) = bench.catalog.queries.all()
+    (function,) = bench.catalog.functions.all()
+    assert query.function_ids == (function.id,)
+    bench.run(TWICE.replace("CREATE", "CREATE OR REPLACE"))  # says nothing new
+    error = bench.error(TWICE.replace("CREATE", "CREATE OR REPLACE").replace("n * 2", "n * 3"))
+    assert (error.sqlstate, error.message) == ("2BP01", "cannot replace function twice(BIGINT) because queries call it")
+    error = bench.error("DROP FUNCTION twice(n bigint)")
+    assert (error.sqlstate, error.message) == (
+        "2BP01", "cannot drop function twice(BIGINT) because other objects depend on it",
+    )  # fmt: skip
+    assert error.detail == "materialized view v depends on function twice(BIGINT)"
+    bench.run("DROP FUNCTION twice CASCADE")
+    assert bench.notices == ["drop cascades to materialized view v"]
+    assert bench.catalog.functions.all() == bench.catalog.queries.all() == ()
+
+
+def test_a_schema_goes_with_its_functions_and_what_calls_them(bench: Bench) -> None:
+    bench.run(*SETUP, "CREATE SCHEMA s", TWICE.replace("twice", "s.twice"), VIEW.replace("twice", "s.twice"))
+    error = bench.error("DROP SCHEMA s")
+    assert error.detail is not None
+    assert error.detail.splitlines() == [
+        "function twice(BIGINT) depends on schema s", "materialized view v depends on function twice(BIGINT)",
+    ]  # fmt: skip
+    bench.run("DROP SCHEMA s CASCADE")
+    assert bench.catalog.functions.all() == bench.catalog.queries.all() == ()
+
+
+def test_overloads_are_chosen_by_their_arguments(bench: Bench) -> None:
+    bench.run(*SETUP, TWICE, TWICE.replace("n BIGINT", "n VARCHAR").replace("RETURNS BIGINT", "RETURNS VARCHAR"))
+    bench.run("CREATE MATERIALIZED VIEW v AS SELECT twice(event_time) AS a, twice(url) AS b FROM clicks")
+    (view,) = [each for each in bench.catalog.relations.all() if each.name == "v"]
+    assert [(column.name, column.type) for column in view.columns] == [("a", "BIGINT"), ("b", "VARCHAR")]
+
+
+def test_a_query_keeps_its_functions_whatever_else_gets_their_name(bench: Bench) -> None:
+    """The catalog is read by another server, and the session's search path is another one."""
+    bench.run(*SETUP, "CREATE SCHEMA s", TWICE.replace("twice", "s.twice"))
+    bench.context.schema, bench.context.settings["search_path"] = "s", "s, public"
+    bench.run("CREATE MATERIALIZED VIEW public.v AS SELECT twice(event_time) AS t FROM clicks")
+    bench.context.schema, bench.context.settings["search_path"] = "public", "public"
+    bench.run(TWICE.replace("n * 2", "n * 5"))
+    (query,) = bench.catalog.queries.all()
+    plan = compile_select(
+        parse_select(query.select_text), known_resolver(query, bench.services), default_starting="earliest",
+        functions=KnownFunctions(query, bench.services),
+    )  # fmt: skip
+    assert [each.body for each in called_anywhere(plan)] == ["return n * 2"]
+
+
+def test_another_text_is_another_plan(bench: Bench) -> None:
+    bench.run(*SETUP, TWICE)
+    (first,) = bench.catalog.functions.all()
+    bench.run(TWICE.replace("CREATE", "CREATE OR REPLACE").replace("n * 2", "n * 3"))
+    (second,) = bench.catalog.functions.all()
+    assert (first.id, first.oid, first.owner) == (second.id, second.oid, second.owner)
+    assert first.body != second.body
+
+
+def test_privileges_are_those_of_postgresql(bench: Bench) -> None:
+    bench.run(
+        *SETUP, "CREATE ROLE anna", TWICE, "GRANT CREATE ON SCHEMA public TO anna", "GRANT SELECT ON clicks TO anna"
+    )
+    bench.context.role = "anna"
+    bench.run(VIEW)  # PUBLIC may, as with every new function
+    bench.context.role = "postgres"
+    bench.run("REVOKE EXECUTE ON ALL FUNCTIONS IN SCHEMA public FROM PUBLIC")
+    bench.context.role = "anna"
+    error = bench.error(VIEW.replace(" v ", " w "))
+    assert (error.sqlstate, error.message) == ("42501", "permission denied for function twice")
+    (query,) = bench.catalog.queries.all()
+    error = bench.error(f"RESTART QUERY {query.id}")
+    assert (error.sqlstate, error.message) == ("42501", "permission denied for function twice")
+    bench.context.role = "postgres"
+    bench.run("ALTER DEFAULT PRIVILEGES REVOKE EXECUTE ON FUNCTIONS FROM PUBLIC", create(name="g"))
+    assert [each.acl is None for each in bench.catalog.functions.all()] == [False, False]
+    bench.run("GRANT CREATE_FUNCTION ON ORGANIZATION TO ROLE anna", "ALTER FUNCTION twice OWNER TO anna")
+    assert bench.error("DROP ROLE anna").detail is not None
+    bench.run("REASSIGN OWNED BY anna TO postgres", "DROP OWNED BY anna CASCADE", "DROP ROLE anna")
+
+
+def test_lists_show_what_one_may_see(bench: Bench) -> None:
+    bench.run(*SETUP, "CREATE ROLE anna", TWICE, VIEW)
+    (row,) = bench.run("LIST FUNCTIONS")
+    shown = ("schema", "name", "arguments", "returns", "language", "queries", "owner")
+    assert [row[name] for name in shown] == ["public", "twice", "n BIGINT", "BIGINT", "python", 1, "postgres"]
+    (row,) = bench.run("DESCRIBE FUNCTION twice(BIGINT)")
+    assert (row["body"], row["timeout_millis"], row["memory_mb"]) == ("return n * 2", 10_000, 256)
+    bench.run("REVOKE ALL ON FUNCTION twice FROM PUBLIC")
+    bench.context.role = "anna"
+    assert bench.run("LIST FUNCTIONS") == []
