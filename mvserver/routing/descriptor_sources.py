@@ -9,6 +9,7 @@ from catalog.acl import Privilege
 from catalog.dependencies import DESCRIPTORS
 from catalog.model import DescriptorSource, Relation
 from mvserver import sqlstates
+from mvserver.compiler.coercion import common_type
 from mvserver.compiler.plans import RecordSchema
 from mvserver.described_schemas import CONTENT, MESSAGES, described, messages, schema_named, source_named
 from mvserver.errors import SqlError
@@ -18,7 +19,7 @@ from mvserver.routing.ports import Services
 from mvserver.routing.properties import PropertyReader
 from mvserver.session.context import SessionContext
 from mvserver.sql.statements.base import Properties
-from mvserver.sql.types import Kind, SqlType, parse_type
+from mvserver.sql.types import SqlType, parse_type
 from spark_sinks.base import DeclaredColumn
 from spark_sinks.decode import columns_of_descriptor, format_of
 from spark_sinks.encode.described import required_fields
@@ -136,23 +137,14 @@ def _check_fields(full_name: str, types: Mapping[str, SqlType], services: Servic
             )
 
 
-_WIDTHS = {Kind.SMALLINT: 16, Kind.INTEGER: 32, Kind.BIGINT: 64}
-
-
 def _takes(field: SqlType, column: SqlType) -> bool:
     """Whether each value of the column is one of the field."""
-    if column.kind in _WIDTHS:
-        whole = (field.precision or 0) - (field.scale or 0) if field.kind is Kind.DECIMAL else 0
-        return _WIDTHS[column.kind] <= _WIDTHS.get(field.kind, 0) or whole >= 19
-    if column.kind is Kind.FLOAT and field.kind is Kind.DOUBLE:
-        return True
+    if column.is_numeric and field.is_numeric:
+        return common_type((field, column)) == field and (field.is_exact or not column.is_exact)
     if column.kind is not field.kind:
         return False
-    if column.kind is Kind.DECIMAL:
-        scale, of_field = column.scale or 0, field.scale or 0
-        return scale <= of_field and (column.precision or 0) - scale <= (field.precision or 0) - of_field
-    if column.kind is Kind.STRUCT:
-        parts = {name.lower(): type_ for name, type_ in field.fields}
-        return all(name.lower() in parts and _takes(parts[name.lower()], type_) for name, type_ in column.fields)
+    parts = {name.lower(): type_ for name, type_ in field.fields}
+    if not all(name.lower() in parts and _takes(parts[name.lower()], type_) for name, type_ in column.fields):
+        return False
     pairs = ((field.element, column.element), (field.key, column.key))
     return all(of is None or given is None or _takes(of, given) for of, given in pairs)
