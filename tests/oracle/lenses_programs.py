@@ -160,7 +160,8 @@ class LensesWriter:
 
     def _chosen(self, sources: Sequence[_Source], count: int) -> Sequence[_Source]:
         every = [*sources, self._directly(sources[-1])]
-        return [every[-1], every[-2], *(self._rng.choice(every) for _ in range(count - 2))]
+        chosen = [self._rng.choice(every[2:]), self._rng.choice(every[:2])]
+        return [*chosen, *(self._rng.choice(every) for _ in range(count - 2))]
 
     # --- what is read -----------------------------------------------------------------------------------------------
     def _with(self, name: str, topic: str, records: str, *, table: bool) -> tuple[_Source, str, str]:

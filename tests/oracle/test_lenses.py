@@ -53,6 +53,7 @@ def test_targets_are_what_postgresql_computes(
     drawn = random.SystemRandom().getrandbits(32) if programs > EACH_CHANGE else SEED
     seed = int(os.environ.get("MV_ORACLE_SEED", drawn))
     print(f"seed {seed} (MV_ORACLE_SEED), {programs} programs")
+    began = time.monotonic()
     rng = random.Random(seed)
     mark = uuid.uuid4().hex[:8]
     topics, whole = (f"one{mark}", f"two{mark}"), (f"onewhole{mark}", f"twowhole{mark}")
@@ -66,6 +67,7 @@ def test_targets_are_what_postgresql_computes(
     _produce(producer, topics, [piece[0] for piece in pieces], rng)
     _produce(producer, whole, given, rng)
     inserts = _register(server, LensesWriter(rng, topics, whole), programs)
+    print(f"{time.monotonic() - began:.0f} s until all was registered")
     for number in range(1, kills + 2):
         _produce(producer, topics, [piece[number] for piece in pieces], rng)
         if number <= kills:
@@ -106,7 +108,7 @@ def _register(server: LiveServer, writer: LensesWriter, programs: int) -> list[I
     with server.connect() as connection:
         connection.execute("USE STORE k")
         for _ in range(programs):
-            text, inserts = writer.next()
+            text, inserts = writer.next(3 if programs > EACH_CHANGE else 2)
             try:
                 connection.execute(f"LENSES $${text}$$".encode())
             except psycopg.errors.FeatureNotSupported as error:
