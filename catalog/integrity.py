@@ -42,7 +42,7 @@ def is_whole(read: _Read) -> bool:
 def _sealed(read: _Read) -> str:
     digest = hashlib.blake2b(digest_size=20)
     for name, definition in read("SELECT name, sql FROM sqlite_master WHERE type = 'table' ORDER BY name"):
-        if name.startswith("sqlite_"):
+        if str(name).startswith("sqlite_"):  # of a damaged file it may be no text
             continue
         digest.update(f"{name}\0{definition}\0".encode())
         kept = f" WHERE name <> '{SETTING}'" if name == "settings" else ""
