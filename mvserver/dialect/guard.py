@@ -14,6 +14,7 @@ from mvserver import interrupts, limits, sqlstates
 from mvserver.dialect.allow_list import check_node, make_undefined
 from mvserver.dialect.clauses import check_count, check_distinct
 from mvserver.errors import SqlError
+from mvserver.sql.pull_functions import table
 from mvserver.sql.pull_parser import CALLED
 
 TABLE_FUNCTIONS = frozenset({
@@ -71,10 +72,11 @@ def check(tree: exp.Expr) -> None:
 
 def own_call(tree: exp.Expr, names: Container[str]) -> SqlError | None:
     """The refusal of a function that a user has made for continuous queries: a reader would have to wait for Python
-    with each row. ``names`` are those of all such functions."""
-    for node in interrupts.asking(tree.find_all(exp.Anonymous)):
+    with each row. ``names`` are those of all such functions; one that PostgreSQL's has too is that, as far as there is
+    one here."""
+    for node in interrupts.asking(tree.walk()):
         name = str(node.meta[CALLED][0]) if CALLED in node.meta else ""
-        if name in names:
+        if name in names and name not in table():
             return SqlError(
                 sqlstates.FEATURE_NOT_SUPPORTED,
                 f"function {name} cannot be called in a pull query",

@@ -337,3 +337,14 @@ def test_what_bytes_have_not(world: World, expression: str, answer: str) -> None
 )  # fmt: skip
 def test_a_typed_text_is_a_cast(world: World, literal: str, value: str) -> None:
     assert world.value(f"SELECT ({literal})::text") == value
+
+
+def test_functions_of_users_are_refused_by_their_name_unless_pull_queries_have_the_name() -> None:
+    names = {"slug", "host", "lower"}
+    for call in ("slug('a')", "host('a')", "1 + length(slug('a'))"):
+        refusal = guard.own_call(parse_pull(f"SELECT {call}"), names)
+        assert refusal is not None
+        assert refusal.sqlstate == "0A000"
+        assert refusal.message.endswith(" cannot be called in a pull query")
+    for call in ("lower('A')", "'slug'", "upper('host')"):
+        assert guard.own_call(parse_pull(f"SELECT {call}"), names) is None
