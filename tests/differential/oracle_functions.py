@@ -16,6 +16,7 @@ import math
 import re
 import struct
 import sys
+import unicodedata
 from collections.abc import Callable
 from decimal import ROUND_CEILING, ROUND_DOWN, ROUND_FLOOR, ROUND_HALF_EVEN, ROUND_HALF_UP, Context, Decimal
 from typing import Any
@@ -252,6 +253,36 @@ row_function("int", name="regexp_count")(lambda text, p: sum(1 for _ in re.findi
 row_function("int", name="regexp_instr")(lambda text, p: m.start() + 1 if (m := re.search(p, text)) else 0)
 row_function("string", name="regexp_group")(lambda text, p, n: m.group(n) if (m := re.search(p, text)) else None)
 
+
+# --- texts in other forms, from the words of docs/sql/functions.md and the original's pages -------------------------
+@row_function("string")
+def center(text: str, n: int, fill: str) -> str:
+    before = max(n - len(text), 0) // 2
+    half = (fill * n)[:before] + text
+    return half + (fill * n)[: max(n - len(half), 0)]
+
+
+@row_function("string")
+def mask_email(text: str) -> str:
+    at = text.rfind("@")
+    return text[:1] + "*****" if at < 0 else text[: min(at, 1)] + "*****" + text[at:]
+
+
+@row_function("string")
+def strip_accents(text: str) -> str:
+    plain = unicodedata.normalize("NFD", text.translate({0x141: "L", 0x142: "l"}))
+    return "".join(char for char in plain if not "\u0300" <= char <= "\u036f")
+
+
+row_function("string", name="abbreviate")(lambda text, n: text if len(text) <= n else text[: n - 3] + "...")
+row_function("string", name="anonymize")(lambda text: "*" * len(text))
+row_function("string", name="swapcase")(str.swapcase)
+row_function("string", name="initials")(lambda text: "".join(word[0] for word in text.split()))
+row_function("string", name="keep_first")(lambda text, n: text[:n] + "*****")
+row_function("string", name="keep_last")(lambda text, n: "*****" + (text[-n:] if n else ""))
+row_function("string", name="text_from")(lambda text, i: text[max(i, -len(text)) :])
+row_function("string", name="text_between")(lambda text, i, j: text[max(i, -len(text)) : max(j, -len(text))])
+
 # --- bytes ----------------------------------------------------------------------------------------------------------
 for _digest in ("md5", "sha1", "sha224", "sha256", "sha384", "sha512"):
     row_function("string", name=f"{_digest}_hex")(
@@ -398,6 +429,9 @@ row_function("string", name="json_scalar")(
 )
 row_function("string", name="json_nested")(
     lambda text, path: _compact(v) if isinstance(v := _at(text, path), (dict, list)) else None
+)
+row_function("string", name="json_elements")(
+    lambda text, path: "|".join(map(_compact, v)) if isinstance(v := _at(text, path), list) else ""
 )
 row_function("string", name="json_any")(lambda text, path: None if (v := _at(text, path)) is _MISSING else _compact(v))
 

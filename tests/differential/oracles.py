@@ -191,6 +191,7 @@ _JAVA = (
     ("yyyyMMdd''T''HHmmss.SSS", "%Y%m%dT%H%M%S.%3f"),
     ("dd/MM/yyyy", "%d/%m/%Y"),
 )
+_PLAIN_PATTERNS = ("'[0-9]+'", "'l+'", "'^[a-z]+'", "'[^a-z]'", "'x{1,2}'")  # without groups
 _PATTERNS = ("'[0-9]+'", "'l+'", "'^[a-z]+'", "'(a|b)-?'", "'[^a-z]'", "'x{1,2}'")
 
 ORACLES: dict[str, tuple[Use, ...]] = {
@@ -478,6 +479,37 @@ ORACLES: dict[str, tuple[Use, ...]] = {
         ),
         _use("regexp_extract({0}, {1})", "o_regexp_group({0}, {1}, 0)", ("s", _PATTERNS), "s"),
     ),
+    "regexp_match": (
+        _use("(regexp_match({0}, {1}))[1]", "o_regexp_group({0}, {1}, 0)", ("s", _PLAIN_PATTERNS), "s"),
+        _use("(regexp_match({0}, '([a-z])-?([a-z])'))[2]", "o_regexp_group({0}, '([a-z])-?([a-z])', 2)", "s", "s"),
+    ),
+    "regexp_groups": (
+        _use("cardinality(regexp_groups({0}, {1}))", "o_regexp_count({0}, {1})", ("s", _PATTERNS), "i"),
+        _use(
+            "((regexp_groups({0}, '([a-z])-?([a-z])'))[1])[2]", "o_regexp_group({0}, '([a-z])-?([a-z])', 2)", "s", "s"
+        ),
+    ),
+    # --- texts in other forms
+    "abbreviate": (_use("abbreviate({0}, {1})", "o_abbreviate({0}, {1})", ("s", ("4", "5", "9")), "s"),),
+    "center": (
+        _use("center({0}, {1})", "o_center({0}, {1}, ' ')", ("s", ("0", "4", "9")), "s"),
+        _use("center({0}, {1}, {2})", "o_center({0}, {1}, {2})", ("s", ("3", "8"), ("'x'", "'é-z'")), "s"),
+    ),
+    "text_slice": (
+        _use("text_slice({0}, {1})", "o_text_from({0}, {1})", ("s", _COUNT), "s"),
+        _use("text_slice({0}, {1}, {2})", "o_text_between({0}, {1}, {2})", ("s", _COUNT, _COUNT), "s"),
+    ),
+    "swapcase": (_use("swapcase({0})", "o_swapcase({0})", "s", "s"),),
+    "strip_accents": (_use("strip_accents({0})", "o_strip_accents({0})", "s", "s"),),
+    "anonymize": (_use("anonymize({0})", "o_anonymize({0})", "s", "s"),),
+    "keep_first": (_use("keep_first({0}, {1})", "o_keep_first({0}, {1})", ("s", ("0", "1", "4")), "s"),),
+    "keep_last": (_use("keep_last({0}, {1})", "o_keep_last({0}, {1})", ("s", ("0", "1", "4")), "s"),),
+    "mask_email": (
+        _use("mask_email({0})", "o_mask_email({0})", "s", "s"),
+        _use("mask_email({0} || '@' || {1})", "o_mask_email({0} || '@' || {1})", "s k", "s"),
+    ),
+    "initials": (_use("initials({0})", "o_initials({0})", "s", "s"),),
+    "required": (_use("required(coalesce({0}, 7))", "coalesce({0}, 7)", "i", "i"),),
     # --- mathematics
     "abs": (
         _use("abs({0})", "CASE WHEN {0} < 0 THEN cast(0 - {0} as int) ELSE {0} END", "i", "i"),
@@ -684,6 +716,15 @@ ORACLES: dict[str, tuple[Use, ...]] = {
     "json_value": _path("json_value", "o_json_scalar", "s"),
     "json_query": _path("json_query", "o_json_nested", "s"),
     "json_exists": _path("json_exists", "o_json_exists", "b"),
+    "json_path_first": (
+        _use("json_path_first({0}, '$.b')", "o_json_any({0}, 'b')", "js", "s"),
+        _use("json_path_first({0}, '$.b.c')", "o_json_any({0}, 'b.c')", "js", "s"),
+        _use("json_path_first({0}, '$.l[1]')", "o_json_any({0}, 'l.1')", "js", "s"),
+    ),
+    "json_path_all": (
+        _use("array_to_string(json_path_all({0}, '$.l[*]'), '|')", "o_json_elements({0}, 'l')", "js", "s"),
+        _use("array_to_string(json_path_all({0}, '$.a[*]'), '|')", "o_json_elements({0}, 'a')", "js", "s"),
+    ),
     "json_extract_path_text": (
         _use("json_extract_path_text({0}, 'b', 'c')", "o_json_text({0}, 'b.c')", "js", "s"),
         _use("json_extract_path_text({0}, 'l', '0')", "o_json_text({0}, 'l.0')", "js", "s"),
