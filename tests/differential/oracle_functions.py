@@ -376,12 +376,16 @@ row_function("bigint", name="whole_epoch")(lambda value: math.floor(_epoch(value
 
 @row_function("bigint")
 def timestampdiff(unit: str, start: dt.datetime, end: dt.datetime) -> int:
-    if unit == "month":
-        low, high = sorted((start, end))
-        months = (high.year - low.year) * 12 + high.month - low.month
-        if (high.day, high.time()) < (low.day, low.time()):
-            months -= 1
-        return months if end >= start else -months
+    if unit == "month":  # first a day that is not full is left out, then a month that is not full
+        last = end.date()
+        if start.date() < last and end.time() < start.time():
+            last -= dt.timedelta(1)
+        elif last < start.date() and start.time() < end.time():
+            last += dt.timedelta(1)
+        months = (last.year - start.year) * 12 + last.month - start.month
+        if months > 0 and last.day < start.day:
+            return months - 1
+        return months + 1 if months < 0 and last.day > start.day else months
     size = {"second": 1, "minute": 60, "hour": 3600, "day": 86400}[unit] * 1_000_000
     return quotient((end - start) // dt.timedelta(microseconds=1), size)
 

@@ -391,10 +391,12 @@ CAPABILITIES: tuple[Capability, ...] = (
             "2", postgres=False),
             example("timestampdiff(MONTH, TIMESTAMP '2024-01-31 00:00:00', TIMESTAMP '2024-03-30 00:00:00')",
             "1", postgres=False),
+            example("timestampdiff(MONTH, TIMESTAMP '2024-01-31 23:00:00', TIMESTAMP '2024-03-01 00:00:00')",
+            "0", postgres=False),
             example("timestampdiff(SECOND, TIMESTAMP '2024-01-01 00:01:00', TIMESTAMP '2024-01-01 00:00:00')",
             "-60", postgres=False),
         ],
-        note="the result is BIGINT",
+        note="the result is BIGINT; for months, a day that is not full is left out before they are counted",
     ),
     capability(
         "timestampadd", "a timestamp so many units later",
