@@ -488,6 +488,7 @@ class Writer:
             return windows.late_rows(cursor, REJECTED_ROWS_SHOWN_MAX)
 
     def _roll_back(self) -> None:
+        self.ledger.rolled_back()
         try:
             self._cursor.execute("ROLLBACK")
         except duckdb.TransactionException:

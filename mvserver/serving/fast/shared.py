@@ -30,6 +30,7 @@ from mvserver.serving.fast.evaluation import Begun, Whole
 
 _Key = tuple[str, str, str]  # what DuckDB runs, in which time zone, with which values
 _WRITTEN_OUT = (type(None), bool, int, float, str, Decimal, dt.date, dt.datetime, dt.time, dt.timedelta, uuid.UUID)
+_ENTRY_BYTES = 1_000  # of what is kept beside the rows, about
 _INTERRUPTED_AGAIN_S = 0.05  # the clock repeats a request to stop about as often
 
 
@@ -237,7 +238,7 @@ class SharedReads:
 
     # --- what is kept -----------------------------------------------------------------------------------------------
     def _keep(self, key: _Key, plan: PullPlan, version: Version, whole: Whole) -> None:
-        size = whole.bytes
+        size = whole.bytes + _ENTRY_BYTES + len(key[2])
         if size > limits.SHARED_RESULT_BYTES_MAX or self._version(plan.view_ids) != version:
             return
         with self._lock:
@@ -265,6 +266,12 @@ class SharedReads:
 def _key(plan: PullPlan, parameters: Sequence[Any]) -> _Key | None:
     """None for values that equal texts do not tell apart. Names are resolved in the text, and privileges checked when
     it was planned, so it means the same to all."""
-    if not all(type(value) in _WRITTEN_OUT for value in parameters):
+    if not all(type(value) in _WRITTEN_OUT or _is_short_list(value) for value in parameters):
         return None
     return plan.sql, plan.time_zone, repr(list(parameters))
+
+
+def _is_short_list(value: Any) -> bool:
+    if type(value) is not list and type(value) is not tuple:
+        return False
+    return len(value) <= limits.FEW_ROWS_MAX and all(type(item) in _WRITTEN_OUT for item in value)

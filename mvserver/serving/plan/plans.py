@@ -94,8 +94,9 @@ def _is_steady(tree: exp.Expr, reads: Reads, facts: SessionFacts) -> bool:
 
 
 def _is_shared(kind: str, reads: Reads) -> bool:
-    """Whether equal queries share answers. Look-ups of the present have ways of their own."""
-    return bool(reads.views) and (kind == classify.OTHER or reads.of_the_past) and not reads.streams
+    """Whether equal queries share answers. Look-ups of one row of the present have ways of their own."""
+    shared = kind in (classify.OTHER, classify.RANGE) or reads.of_the_past
+    return bool(reads.views) and shared and not reads.streams
 
 
 def _together(

@@ -18,6 +18,7 @@ from mvserver.errors import SqlError
 from spark_sinks.base import Position
 from spark_sinks.duckdb.changes import logs
 from spark_sinks.duckdb.state import windows
+from spark_sinks.duckdb.statements import Statements
 
 HISTORY_ROWS_MAX = 200  # ledger rows kept per pipeline, for people; only the last is needed
 
@@ -44,6 +45,10 @@ CREATE TABLE IF NOT EXISTS "_ledger".histories (
 CREATE TABLE IF NOT EXISTS "_ledger".shared_states (
     state_table VARCHAR PRIMARY KEY, shared_table VARCHAR NOT NULL, slot BIGINT NOT NULL);
 """
+
+_FEW = 30  # a list of more costs more to look into for each row than to join
+_ONE_OF_FEW = "list_contains($2::VARCHAR[], query_id)"
+_ONE_OF_MANY = "query_id IN (SELECT unnest($2::VARCHAR[]))"
 
 
 @dataclass(frozen=True)
@@ -110,19 +115,34 @@ def create_tables(cursor: duckdb.DuckDBPyConnection) -> None:
 
 
 class Ledger:
-    """Statements over a handed cursor; the caller owns the transaction and the commit lock."""
+    """Statements over a handed cursor; the caller owns the transaction and the commit lock.
+
+    The rows of pipelines are remembered as the open transaction has them: nobody else writes them, and each batch asks
+    for one. So whoever rolls back says so.
+    """
 
     def __init__(self, cursor: duckdb.DuckDBPyConnection) -> None:
         self._cursor = cursor
+        self._statements = Statements(cursor)
+        self._pipelines: dict[str, PipelineRow] = {}
+
+    def rolled_back(self) -> None:
+        self._pipelines.clear()
 
     def pipeline(self, pipeline_id: str) -> PipelineRow | None:
-        rows = self._cursor.execute(
-            'SELECT generation, position, epoch FROM "_ledger".pipelines WHERE pipeline_id = $1', [pipeline_id]
-        ).fetchall()  # to the end: an unfinished result blocks the connection
-        return PipelineRow(rows[0][0], decode(rows[0][1]), rows[0][2]) if rows else None
+        known = self._pipelines.get(pipeline_id)
+        if known is None:
+            rows = self._cursor.execute(
+                'SELECT generation, position, epoch FROM "_ledger".pipelines WHERE pipeline_id = $1', [pipeline_id]
+            ).fetchall()  # to the end: an unfinished result blocks the connection
+            if not rows:
+                return None
+            known = self._pipelines[pipeline_id] = PipelineRow(rows[0][0], decode(rows[0][1]), rows[0][2])
+        return known
 
     def begin_generation(self, pipeline_id: str, position: Position) -> int:
         """A new checkpoint starts at ``position``; returns its generation number."""
+        self._pipelines.pop(pipeline_id, None)
         rows = self._cursor.execute(
             'INSERT INTO "_ledger".pipelines VALUES ($1, 1, $2, 0) ON CONFLICT (pipeline_id) '
             "DO UPDATE SET generation = generation + 1, position = excluded.position RETURNING generation",
@@ -190,6 +210,7 @@ class Ledger:
         return [row[0] for row in rows]
 
     def drop_pipeline(self, pipeline_id: str) -> None:
+        self._pipelines.pop(pipeline_id, None)
         for table in ("pipelines", "batches"):
             self._cursor.execute(f'DELETE FROM "_ledger".{table} WHERE pipeline_id = $1', [pipeline_id])
 
@@ -216,12 +237,14 @@ class Ledger:
         )
 
     def advance(self, entry: LedgerEntry) -> None:
-        end = encode(entry.end)
-        self._cursor.execute(
+        known, end = self._pipelines.pop(entry.pipeline_id, None), encode(entry.end)
+        self._statements.execute(
             'UPDATE "_ledger".pipelines SET position = $2, epoch = epoch + 1 WHERE pipeline_id = $1',
             [entry.pipeline_id, end],
         )
-        self._cursor.execute(
+        if known is not None:
+            self._pipelines[entry.pipeline_id] = PipelineRow(known.generation, entry.end, known.epoch + 1)
+        self._statements.execute(
             'INSERT INTO "_ledger".batches VALUES ($1, $2, $3, $4, $5, $6, now())',
             [entry.pipeline_id, entry.generation, entry.batch_id, encode(entry.start), end, entry.records],
         )
@@ -234,9 +257,9 @@ class Ledger:
 
     def move_subscribers(self, query_ids: Sequence[str], position: Position) -> None:
         if query_ids:
-            self._cursor.execute(
-                'UPDATE "_ledger".subscribers SET position = $1, epoch = epoch + 1, changed_at = now() '
-                "WHERE query_id IN (SELECT unnest($2::VARCHAR[]))",
+            self._statements.execute(
+                'UPDATE "_ledger".subscribers SET position = $1, epoch = epoch + 1, changed_at = now() WHERE '
+                + (_ONE_OF_FEW if len(query_ids) <= _FEW else _ONE_OF_MANY),
                 [encode(position), list(query_ids)],
             )
 
