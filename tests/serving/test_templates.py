@@ -116,7 +116,14 @@ def test_random_texts_mean_what_they_mean_by_themselves(keyed: World) -> None:
                 keyed.service.plan(PlanRequest(parse_pull(text), SCOPE, text=text))
                 continue
             shared += bool(known[1])
-            assert rows_of(keyed.snapshot.run(*known)) == _first_time(keyed, text), text
+            expected = _first_time(keyed, text)
+            assert rows_of(keyed.snapshot.run(*known)) == expected, text
+            written = keyed.service.plan(PlanRequest(parse_pull(text), SCOPE, text=text))
+            assert not written.parameter_oids
+            assert rows_of(keyed.snapshot.run(written, ())) == expected, text
+            if written.key_read is not None and keyed.service.finished.knows(written):
+                finished = keyed.service.finished.find(written, ())
+                assert finished is None or rows_of(finished) == expected, text
     assert shared
 
 
@@ -201,3 +208,25 @@ def test_a_client_without_parameters_is_answered_from_one_plan(tmp_path: Path, m
             client.execute("SELECT 1 FROM nothing")
         with pytest.raises(psycopg.errors.InFailedSqlTransaction):
             cursor.execute("SELECT visits FROM visits WHERE url = %s", ("./home",))
+
+
+def test_a_driver_that_prepares_texts_has_them_planned_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As psycopg does with each text that it sends for the fifth time."""
+    with PullServer(tmp_path) as server, server.connect() as client:
+        planned: list[str] = []
+        ordinary = server.world.service._plan
+
+        def counted(select: Any, *rest: Any) -> Any:
+            planned.append(select.sql())
+            return ordinary(select, *rest)
+
+        monkeypatch.setattr(server.world.service, "_plan", counted)
+        texts = (
+            ("SELECT visits FROM visits WHERE url = '{}'", {"./home": [(3,)], "./a": [(1,)], "it''s": []}),
+            ("SELECT visits FROM visits WHERE url IN ('{}', 'it''''s')", {"./home": [(3,)], "./a": [(1,)], "": []}),
+        )
+        for form, expected in texts:
+            for url, rows in expected.items():
+                for _ in range(8):
+                    assert client.execute(form.format(url).encode()).fetchall() == rows
+        assert len(planned) == 2 * len(texts)  # the first text and the template of all

@@ -54,7 +54,8 @@ from mvserver.serving.fast import classify, gathering
 from mvserver.serving.fast.finished_loader import Loader
 from mvserver.serving.fast.finished_rows import KeptViews
 from mvserver.serving.fast.shared import SharedReads
-from mvserver.serving.fast.templates import can_stand, stands_for, template_of
+from mvserver.serving.fast.templates import Constant, can_stand, stands_for, template_of
+from mvserver.serving.fast.written_values import with_values
 from mvserver.serving.plan import row_policies
 from mvserver.serving.plan.binder import DuckBinders
 from mvserver.serving.plan.estimates import estimated, width
@@ -154,6 +155,9 @@ class DuckPullService:
         found = self.cached(text, scope)
         if found is not None:
             return None if found.parameter_oids else (found, ())
+        return self._of_template(text, scope)
+
+    def _of_template(self, text: str, scope: PullScope) -> tuple[PullPlan, Sequence[Constant]] | None:
         template = template_of(text)
         if template is None:
             return None
@@ -169,6 +173,11 @@ class DuckPullService:
         found = self.cached(text, scope, request.parameter_oids)
         if found is not None:
             return found
+        known = None if request.parameter_oids else self._of_template(text, scope)
+        written = None if known is None else with_values(*known)
+        if written is not None:
+            self._plans.keep((text, scope, (), written.generation), written)
+            return written
         plan = self._plan_anew(request)
         if plan.kind in (classify.POINT, classify.RANGE) and not plan.parameter_oids:
             self._learn(text, plan, request)
