@@ -46,9 +46,7 @@ def _key_read(read: KeyRead, values: Sequence[Constant]) -> KeyRead | None:
         if isinstance(value, tuple):
             return None
         comparisons.append(Comparison(each.column, each.operator, value))
-    return replace(
-        read, comparisons=tuple(comparisons), members=tuple(_members(each, values) for each in read.members)
-    )
+    return replace(read, comparisons=tuple(comparisons), members=tuple(_members(each, values) for each in read.members))
 
 
 def _members(members: Members, values: Sequence[Constant]) -> Members:
