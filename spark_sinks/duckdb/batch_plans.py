@@ -13,7 +13,7 @@ from spark_sinks.duckdb.changes.capture import Keeper
 from spark_sinks.duckdb.ledger.ledger import LedgerEntry, RejectedRow
 from spark_sinks.duckdb.state import windows
 from spark_sinks.duckdb.state.roll_ups import RollUp
-from spark_sinks.duckdb.state.state import State, merge_statement
+from spark_sinks.duckdb.state.state import State, UpsertState, merge_statement
 
 
 @dataclass(frozen=True)
@@ -30,6 +30,12 @@ class ViewMerge:
     keeper: Keeper | None = None  # of what the merge changes
     keys: str | None = None  # query of the group keys of the batch; None: any may change
     judging: windows.Judging | None = None  # over a window: the other statements then read the judged batch
+
+    @cached_property
+    def takes_rows_alone(self) -> bool:
+        """Whether the merge of its roll-ups is all that it does, and all that its rows depend on."""
+        others = (self.values, self.statements, self.added, self.changes, self.judging)
+        return isinstance(self.state, UpsertState) and self.state.windowing is None and not any(others)
 
     @cached_property
     def merge_statements(self) -> tuple[str, ...]:

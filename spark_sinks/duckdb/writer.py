@@ -6,7 +6,6 @@ whose merge fails is named to the caller, who commits the batch again without it
 
 from __future__ import annotations
 
-import datetime as dt
 import logging
 import threading
 from collections import Counter
@@ -27,7 +26,7 @@ from spark_sinks.duckdb.batch_table import BATCH
 from spark_sinks.duckdb.changes import logs
 from spark_sinks.duckdb.changes.capture import Keeper, as_g, capture, shows_closed, take_changes, turned_keys
 from spark_sinks.duckdb.changes.changelog import KeyedRows, RetractedState
-from spark_sinks.duckdb.changes.changes import ChangeNotes, StateWatch, Unwatched
+from spark_sinks.duckdb.changes.changes import ChangeNotes, RowsNow, StateWatch, Unwatched
 from spark_sinks.duckdb.changes.group_logs import GroupLog
 from spark_sinks.duckdb.changes.outbox import Outbox, forget_statement
 from spark_sinks.duckdb.history.histories import Histories
@@ -49,6 +48,7 @@ from spark_sinks.duckdb.statements import Statements
 _log = logging.getLogger(__name__)
 
 _NOBODYS = (duckdb.IOException, duckdb.InterruptException)  # a full disk, a server that ends: no view is to blame
+ROWS_TOLD_MAX = 1_000  # of more records, whoever keeps rows reads them by their keys: the commit does not wait for that
 REJECTED_ROWS_SHOWN_MAX = 100_000  # the newest; a flood of them must not fill the memory of a reader
 
 
@@ -131,14 +131,16 @@ class Writer:
         """``query_ids``: whose rows it may change; None where it may be those of any."""
         self.histories.finish()
         self.watch.changing(self._notes.taken)
+        done = False
         try:
             with self.commits.making(query_ids):
                 self._cursor.execute("COMMIT")
+            done = True
             self.histories.committed()
             if self._new_layouts:
                 self.layouts.change(self._new_layouts)  # before the watch is told: who it wakes asks for them
         finally:
-            self.watch.changed()
+            self.watch.changed(done=done)
 
     def execute(self, statement: str) -> None:
         """Inside ``transaction``: DDL of states and views."""
@@ -334,7 +336,7 @@ class Writer:
             self._merge_together(shared)
         for view in (*arrangement.apart, *watched):
             with self._on_behalf_of(view.query_id):
-                self._merge_and_keep(view, merge.newest)
+                self._merge_and_keep(view, merge)
         self._unregister()
         if copied:
             batch_table.drop(self._cursor)
@@ -352,8 +354,8 @@ class Writer:
                 raise
             raise _SharedMergeError from error
 
-    def _merge_and_keep(self, view: ViewMerge, newest: dt.datetime | None) -> None:
-        state, changed = view.state, view.keys
+    def _merge_and_keep(self, view: ViewMerge, merge: TableMerge) -> None:
+        state, changed, newest = view.state, view.keys, merge.newest
         keeper = self.histories.keeper(view.query_id, view.keeper)
         if view.changes is not None:
             assert isinstance(state, (KeyedRows, RetractedState))  # noqa: S101 - a changelog's
@@ -365,6 +367,11 @@ class Writer:
                 self._cursor, self._register, view.query_id, state, state.windowing, view.judging, BATCH, view.roll_ups
             )
             changed = grown or changed
+        if keeper is None and view.takes_rows_alone and merge.table.num_rows <= ROWS_TOLD_MAX:
+            wanted = self.watch.wants_rows(view.state.table)
+            if wanted is not None and not self._shared.is_shared(view.state.table):
+                self._merge_and_tell(view, wanted)
+                return
         self._note(view, view.keys)
         if view.added is not None and isinstance(keeper, History):
             self._merge_view(view)
@@ -373,6 +380,13 @@ class Writer:
             self._merge_view(view)
         else:
             capture(self._cursor, self._register, keeper, changed, partial(self._merge_view, view), newest)
+
+    def _merge_and_tell(self, view: ViewMerge, wanted: str) -> None:
+        """The merge gives the rows itself, where reading them behind it costs as much again."""
+        rows: list[tuple[Any, ...]] = []
+        for text in view.merge_statements:
+            rows += self._statements.execute(f"{text} RETURNING {wanted}").fetchall()
+        self._notes.keys(view.state.table, RowsNow(wanted, rows))
 
     def _note(self, view: ViewMerge, keys: str | None) -> None:
         """Before the merge: what it will change. ``keys``: query of the keys (g0 ...) of the rows."""
@@ -489,6 +503,7 @@ class Writer:
 
     def _roll_back(self) -> None:
         self.ledger.rolled_back()
+        self.watch.changed(done=False)
         try:
             self._cursor.execute("ROLLBACK")
         except duckdb.TransactionException:

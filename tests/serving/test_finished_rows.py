@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import random
+import threading
 import time
 import tracemalloc
 from collections.abc import Iterator, Sequence
@@ -12,12 +13,16 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from catalog.model import Column
 from mvserver import limits
 from mvserver.serving.api import Comparison, Members
+from mvserver.serving.fast.finished_loader import Loader, Source
+from mvserver.serving.fast.finished_view import FinishedView
 from mvserver.views.finishing import layout_of
+from spark_sinks.duckdb import writer
 from spark_sinks.duckdb.changes.outbox import Outbox
 from spark_sinks.duckdb.layout import ViewLayout
 from spark_sinks.duckdb.state.state import AppendState
@@ -141,7 +146,10 @@ def test_a_view_with_a_key_of_another_type_is_not_kept(world: World, column: str
 
 
 # --- equal to DuckDB --------------------------------------------------------------------------------------------------
-def test_random_look_ups_and_ranges_equal_the_view_between_commits(view: KeptView) -> None:
+def test_random_look_ups_and_ranges_equal_the_view_between_commits(
+    view: KeptView, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(writer, "ROWS_TOLD_MAX", 100)  # rows of larger batches are read by their keys
     seed = time.time_ns() % 1_000_000
     print(f"seed {seed}")
     chance = random.Random(seed)
@@ -209,13 +217,143 @@ def test_one_key_column_is_enough(world: World) -> None:
     view.fed.feed([{"k": "a", "i": 1, "x": 0.5}, {"k": None, "i": 2}, {"k": "b"}])
     plan = view.keep("SELECT mean, top, visits FROM visits WHERE url = $1", ("a",))
     between = view.keep("SELECT url FROM visits WHERE url >= $1", ("",))
-    view.fed.feed([{"k": "a", "i": 7, "x": 1.5}, {"k": "0"}])
+    view.fed.feed([{"k": "a", "i": 7, "x": 1.5}, {"k": "0"}])  # an average is more than a column of the state
+    assert view.found(plan, ("a",)) in (None, [(1.0, 7, 2)])
     assert view.ready(plan, ("a",)) == [(1.0, 7, 2)]
     assert view.ready(plan, ("b",)) == [(None, None, 1)]
     assert view.ready(plan, ("c",)) == []
     assert view.ready(between, ("",)) == [("0",), ("a",), ("b",)]
     assert view.ready(between, ("a\0",)) == [("b",)]
     view.close()
+
+
+# --- rows from the merge ----------------------------------------------------------------------------------------------
+class _Reads:
+    """How often the rows of changed keys were read again."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.times = 0
+        ordinary = Loader.changed
+
+        def counted(loader: Loader, source: Source, changes: Sequence[pa.Table]) -> Any:
+            self.times += 1
+            return ordinary(loader, source, changes)
+
+        monkeypatch.setattr(Loader, "changed", counted)
+
+
+def test_a_merge_tells_the_rows_that_it_has_changed(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    columns = (Column("site", "BIGINT"), Column("url", "VARCHAR"), Column("visits", "BIGINT"), Column("top", "INTEGER"),
+               Column("total", "DOUBLE"), Column("low", "VARCHAR"))  # fmt: skip
+    sql = ("SELECT l AS site, k AS url, count(*) AS visits, max(i) AS top, sum(x) AS total, min(k) AS low "
+           "FROM events GROUP BY l, k")  # fmt: skip
+    view = KeptView(world, sql, columns)
+    view.fed.feed([{"l": 1, "k": "a", "i": 1, "x": 0.5}, {"l": None, "k": "a", "i": 2}])
+    plan = view.keep("SELECT * FROM visits WHERE site = $1 AND url = $2", (1, "a"))
+    reads = _Reads(monkeypatch)
+    view.fed.feed([{"l": 1, "k": "a", "i": 7, "x": 1.5}, {"l": 2, "k": "b"}, {"l": None, "k": "a"}])
+    assert view.found(plan, (1, "a")) == [(1, "a", 2, 7, 2.0, "a")]
+    assert view.found(plan, (2, "b")) == [(2, "b", 1, None, None, "b")]
+    of_url = view.keep("SELECT visits FROM visits WHERE url >= $1", ("b",))
+    view.fed.feed([{"l": 2, "k": "b", "i": 3}])  # no key that is new to the order
+    assert view.found(of_url, ("b",)) == [(2,)]
+    assert reads.times == 0
+    view.fed.feed([{"l": 2, "k": "c"}])
+    assert sorted(view.ready(of_url, ("b",))) == [(1,), (2,)]
+    assert reads.times == 1
+    view.close()
+
+
+@pytest.mark.parametrize("failing", ["commit", "take"])
+def test_rows_that_were_told_for_nothing_are_read_again(
+    view: KeptView, monkeypatch: pytest.MonkeyPatch, failing: str
+) -> None:
+    view.fed.feed(_records([1], ["a"]))
+    plan = view.keep(_POINT, (1, "a"))
+
+    class Lost(Exception):
+        pass
+
+    def lost(*_: Any) -> Any:
+        raise Lost
+
+    if failing == "take":
+        monkeypatch.setattr(FinishedView, "take", lost)
+        view.fed.feed(_records([1], ["a"]))
+        assert view.found(plan, (1, "a")) is None
+        assert not view.finished.status()
+        return
+    reads = _Reads(monkeypatch)
+    monkeypatch.setattr(view.writer.commits, "making", lost)
+    with pytest.raises(Lost):
+        view.fed.feed(_records([1], ["a"]))
+    assert view.ready(plan, (1, "a")) == [(1, Decimal("1.25"))] == view.of_duckdb(plan, (1, "a"))
+    assert reads.times == 1
+
+
+def test_rows_told_while_the_view_is_read_wait_for_it(view: KeptView, monkeypatch: pytest.MonkeyPatch) -> None:
+    view.fed.feed(_records([1], ["a"]))
+    ordinary = Loader.load
+
+    def late(loader: Loader, source: Source, *rest: Any) -> Any:
+        found = ordinary(loader, source, *rest)
+        monkeypatch.setattr(Loader, "load", ordinary)
+        view.fed.feed(_records([1, 2], ["a"]))
+        return found
+
+    monkeypatch.setattr(Loader, "load", late)
+    plan = view.keep(_POINT, (1, "a"))
+    assert view.ready(plan, (1, "a")) == [(2, Decimal("2.50"))]
+    assert view.ready(plan, (2, "a")) == [(1, Decimal("1.25"))]
+
+
+def test_a_batch_that_is_merged_when_its_keys_become_wanted_is_waited_for(
+    view: KeptView, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It has told no keys: rows that were read before its COMMIT could not be brought up to date."""
+    view.fed.feed(_records([1], ["a"]))
+    plan = view.world.plan(_POINT)
+    loaded, ordinary = threading.Event(), Loader.load
+    monkeypatch.setattr(Loader, "load", lambda *args: (loaded.set(), ordinary(*args))[1])
+    too_early: list[bool] = []
+
+    class AsksMeanwhile(_Spy):
+        def changing(self, changes: Any) -> None:
+            for _ in range(limits.FINISHED_ROWS_ASKED_MIN):
+                view.found(plan, (1, "a"))
+            until(view.finished.status)
+            too_early.append(loaded.wait(0.2))
+            super().changing(changes)
+
+    view.writer.watch = AsksMeanwhile(view, plan)
+    view.fed.feed(_records([1], ["a"]))
+    view.writer.watch = view.finished
+    assert too_early == [False]
+    assert view.ready(plan, (1, "a")) == [(2, Decimal("2.50"))]
+
+
+@pytest.mark.parametrize("kept", [True, False])
+def test_a_batch_that_is_rolled_back_keeps_no_view_from_being_kept(view: KeptView, kept: bool) -> None:
+    view.fed.feed(_records([1], ["a"]))
+    plan = view.keep(_POINT, (1, "a")) if kept else view.world.plan(_POINT)
+
+    class Lost(Exception):
+        pass
+
+    class FailsInside(_Spy):
+        def wants_keys(self, table: str) -> bool:
+            super().wants_keys(table)
+            raise Lost
+
+        def wants_rows(self, table: str) -> str | None:
+            return None
+
+    view.writer.watch = FailsInside(view, plan)
+    with pytest.raises(Lost):
+        view.fed.feed(_records([1], ["a"]))
+    view.writer.watch = view.finished
+    view.keep(_POINT, (1, "a"))
+    assert view.ready(plan, (1, "a")) == [(1, Decimal("1.25"))]
 
 
 # --- nothing stale ----------------------------------------------------------------------------------------------------
@@ -226,6 +364,9 @@ class _Spy:
         self.view, self.plan = view, plan
         self.in_use: list[bool] = []
 
+    def wants_rows(self, table: str) -> str | None:
+        return self.view.finished.wants_rows(table)
+
     def wants_keys(self, table: str) -> bool:
         return self.view.finished.wants_keys(table)
 
@@ -233,9 +374,9 @@ class _Spy:
         self.view.finished.changing(changes)
         self.in_use.append(self.view.finished.knows(self.plan))
 
-    def changed(self) -> None:
+    def changed(self, *, done: bool) -> None:
         self.in_use.append(self.view.finished.knows(self.plan))
-        self.view.finished.changed()
+        self.view.finished.changed(done=done)
 
 
 def test_a_view_is_out_of_use_before_the_commit_that_changes_it(view: KeptView) -> None:
@@ -264,7 +405,6 @@ def test_a_commit_that_fails_changes_nothing(view: KeptView) -> None:
     view.writer.watch = FailsAtCommit(view, plan)
     with pytest.raises(Lost):
         view.fed.feed(_records([1], ["a"]))
-    view.finished.changed()
     assert view.ready(plan, (1, "a")) == [(1, Decimal("1.25"))] == view.of_duckdb(plan, (1, "a"))
 
 
@@ -309,7 +449,7 @@ def _unknown_rows(view: KeptView) -> None:
     view.writer._notes.begin()
     view.writer._notes.rows(view.target.state.table)
     view.finished.changing(view.writer._notes.taken)
-    view.finished.changed()
+    view.finished.changed(done=True)
 
 
 @pytest.mark.parametrize("change", [_rebuild, _drop, _replace_definition, _unknown_rows])
@@ -337,6 +477,7 @@ def test_a_view_that_was_made_anew_is_kept_as_it_is_now(view: KeptView, monkeypa
 
 def test_a_batch_of_many_keys_lets_the_rows_go(view: KeptView, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(limits, "FINISHED_ROWS_KEYS_MAX", 10)
+    monkeypatch.setattr(writer, "ROWS_TOLD_MAX", 10)
     view.fed.feed(_records([1], ["a"]))
     plan = view.keep(_POINT, (1, "a"))
     view.fed.feed(_records(range(11), ["a"]))

@@ -150,6 +150,7 @@ def test_readers_see_what_was_committed_and_never_go_back(server: PullServer, vi
         raise failures[0]
     print(f"{commits} commits, {answered} of {checked.total()} answers from finished rows, {dict(checked)}")
     assert answered > 100
+    assert not view.finished._refused
     assert commits >= 20
 
 

@@ -38,7 +38,7 @@ def direct(
     ``point``: all of ``key_columns`` are compared for equality.
     """
     select = _only_table(tree, layout.view_id)
-    columns = None if select is None else _finished(layout)
+    columns = None if select is None else finished_columns(layout)
     if columns is None:
         return None
     exposed = {node.name for name, node in columns.items() if name in key_columns and isinstance(node, exp.Column)}
@@ -104,7 +104,7 @@ def _only_table(tree: exp.Expr, view_id: str) -> exp.Table | None:
     return tables[0]
 
 
-def _finished(layout: ViewLayout) -> Columns | None:
+def finished_columns(layout: ViewLayout) -> Columns | None:
     """The user's columns over those of the state table, where they are nothing but known expressions."""
     if layout.finishing is None:
         return None

@@ -12,14 +12,17 @@ from mvserver.dialect.typing import duck_types
 from mvserver.quoting import quoted
 from mvserver.serving.engine.database import VIEW_SCHEMA, Database
 from mvserver.serving.fast import few_rows
+from mvserver.serving.fast.direct import finished_columns
 from mvserver.serving.fast.finished_view import Budget, FinishedView, Row
-from spark_sinks.duckdb.layout import ViewLayouts
+from spark_sinks.duckdb.changes.changes import RowsNow
+from spark_sinks.duckdb.layout import ViewLayout, ViewLayouts
 
 _PIECE_ROWS = 500  # made into Python's values at a time: other threads wait for so long
 _ROW_BYTES_MIN = 150
 _KEY_TYPES: dict[str, type] = {
     "TINYINT": int, "SMALLINT": int, "INTEGER": int, "BIGINT": int, "HUGEINT": int, "VARCHAR": str,
 }  # fmt: skip
+_ARROW_KEYS = _KEY_TYPES.keys() - {"HUGEINT"}
 _CHANGED = "mv_finished_keys"
 
 
@@ -29,7 +32,9 @@ class CannotBeKept(Exception):  # noqa: N818 - a finding
 
 @dataclass(frozen=True)
 class Source:
-    """A view that can be kept: ``columns`` and Arrow's ``types`` begin with its key; ``tables`` are its state's."""
+    """A view that can be kept: ``columns`` and Arrow's ``types`` begin with its key; ``tables`` are its state's.
+
+    ``told`` has the columns over those of the state's first table; None where a row is more than a row of that."""
 
     view_id: str
     columns: tuple[str, ...]
@@ -37,6 +42,16 @@ class Source:
     key_types: tuple[type, ...]
     tables: frozenset[str]
     zoned: bool  # its columns may depend on the session's time zone
+    told: str | None = None
+
+    def keys_of(self, changed: pa.Table | RowsNow) -> pa.Table:
+        """As a table (g0 ...)."""
+        if isinstance(changed, pa.Table):
+            return changed
+        width = len(self.key_types)
+        columns = zip(*(row[:width] for row in changed.rows), strict=True) if changed.rows else [()] * width
+        arrays = [pa.array(column, kind) for column, kind in zip(columns, self.types[:width], strict=True)]
+        return pa.table(arrays, names=[f"g{at}" for at in range(width)])
 
 
 class Loader:
@@ -70,6 +85,7 @@ class Loader:
             tuple(_KEY_TYPES[found[name]] for name in key),
             layout.reads,
             layout.zoned,
+            _told(layout, columns) if all(found[name] in _ARROW_KEYS for name in key) else None,
         )
 
     # --- its rows -----------------------------------------------------------------------------------------------------
@@ -121,6 +137,11 @@ class Loader:
     def _all(self, text: str) -> list[tuple[Any, ...]]:
         rows: list[tuple[Any, ...]] = self._cursor.execute(text).fetchall()
         return rows
+
+
+def _told(layout: ViewLayout, columns: Sequence[str]) -> str | None:
+    known = finished_columns(layout)
+    return None if known is None else ", ".join(known[name].sql(dialect="duckdb") for name in columns)
 
 
 def _is_plain(kind: str) -> bool:

@@ -1,8 +1,9 @@
 """Finished rows of the views that are looked up often, beside DuckDB, which plans each look-up anew.
 
 A view that is asked for often enough is read once, by a thread of its own, and kept in memory. It is put out of use
-before each COMMIT that changes it, and used again when the rows of the changed keys have been read anew: what is read
-here is always the last committed state. Whatever is not certain is left to DuckDB.
+before each COMMIT that changes it, and used again behind it, when the rows of the changed keys have been taken from the
+merge itself or read anew: what is read here is always the last committed state. Whatever is not certain is left to
+DuckDB.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from mvserver.serving.engine.snapshot import whole
 from mvserver.serving.fast.finished_loader import CannotBeKept, Loader, Source
 from mvserver.serving.fast.finished_reader import KeysReader, Reader, reader
 from mvserver.serving.fast.finished_view import Budget, FinishedView
+from spark_sinks.duckdb.changes.changes import RowsNow
 
 _log = logging.getLogger(__name__)
 
@@ -31,8 +33,8 @@ _UTC = "UTC"
 _LOADS_MAX = 3
 _LOOK_S = 5.0  # for views that nobody asks for any more
 
-Keys = Sequence[pa.Table] | None
-"""Those whose rows a commit changes; None where it may be any."""
+Keys = Sequence[pa.Table | RowsNow] | None
+"""Those whose rows a commit changes, or the rows as they are then; None where it may be any."""
 
 
 @dataclass(eq=False)
@@ -43,6 +45,8 @@ class _Kept:
     source: Source
     view: FinishedView | None = None
     committing: bool = False  # a COMMIT that changes it is under way
+    current: bool = False  # it was up to date before that
+    busy: bool = False  # the thread that reads is at work on it
     pending: list[pa.Table] = field(default_factory=list)  # keys whose rows have changed since they were read
     pending_keys: int = 0
     spoiled: bool = False  # any row may have changed since its loading began
@@ -74,6 +78,7 @@ class KeptViews:
         self._condition = threading.Condition()
         self._kept: dict[str, _Kept] = {}  # by view id; read without the lock
         self._tables: dict[str, str] = {}  # state tables, and the views that are kept of them
+        self._unwanted: set[str] = set()  # tables whose keys the transaction that is open does not tell
         self._asked: dict[str, tuple[float, int]] = {}  # since when and how often, of views that are not kept
         self._refused: dict[str, float] = {}  # until when
         self._requests: dict[str, KeyRead] = {}  # to be loaded
@@ -155,8 +160,18 @@ class KeptViews:
             ]
 
     # --- commits ------------------------------------------------------------------------------------------------------
+    def wants_rows(self, table: str) -> str | None:
+        kept = self._kept.get(self._tables.get(table, ""))
+        return None if kept is None else kept.source.told
+
     def wants_keys(self, table: str) -> bool:
-        return table in self._tables
+        if table in self._tables:
+            return True
+        with self._condition:
+            wanted = table in self._tables
+            if not wanted:
+                self._unwanted.add(table)
+            return wanted
 
     def changing(self, changes: Mapping[str, Keys] | None) -> None:
         with self._condition:
@@ -164,25 +179,47 @@ class KeptViews:
             self._committing = [(kept, keys) for kept, (touched, keys) in found if touched]
             for kept, _ in self._committing:
                 kept.committing = True
+                kept.current = kept.view is not None and kept.view.token is not None
                 if kept.view is not None:
                     kept.view.token = None
 
-    def changed(self) -> None:
+    def changed(self, *, done: bool) -> None:
         with self._condition:
             for kept, keys in self._committing or ():
                 kept.committing = False
+                if done and kept.current and keys is not None and self._is_told(kept, keys):
+                    continue
                 if keys is None and kept.view is None:
-                    kept.spoiled = True  # perhaps only because nobody wanted the keys when the batch began
+                    kept.spoiled = True
                     continue
                 if keys is None:
                     self._let_go(kept, refused=True)
                     continue
-                kept.pending += [table for table in keys if table.num_rows]
+                kept.pending += [table for table in map(kept.source.keys_of, keys) if table.num_rows]
                 kept.pending_keys = sum(table.num_rows for table in kept.pending)
                 if kept.pending_keys > limits.FINISHED_ROWS_KEYS_MAX:
                     self._let_go(kept, refused=True)
             self._committing = None
+            self._unwanted.clear()
             self._condition.notify_all()
+
+    def _is_told(self, kept: _Kept, changes: Sequence[pa.Table | RowsNow]) -> bool:
+        """Whether the merge has told all that has changed, so that the view is up to date. Under the lock."""
+        view = kept.view
+        told = [each for each in changes if isinstance(each, RowsNow)]
+        rows = [row for each in told for row in each.rows]
+        if view is None or kept.busy or kept.pending or len(told) < len(changes) or not view.takes_at_once(rows):
+            return False
+        try:
+            usable = view.take(rows)
+        except Exception:  # noqa: BLE001 - logged; the commit is made, and look-ups are answered by DuckDB
+            _log.exception("the rows of view %s are let go", kept.source.view_id)
+            usable = False
+        if usable:
+            view.token = object()
+        else:
+            self._let_go(kept, refused=True)
+        return True
 
     def _let_go(self, kept: _Kept, *, refused: bool = False) -> None:
         """Under the lock."""
@@ -271,11 +308,14 @@ class KeptViews:
             return True
 
     def _begin(self, source: Source) -> _Kept:
-        """From here on it is told of each COMMIT. One that is under way is waited for: it was not told of that."""
+        """From here on it is told of each COMMIT. One that is under way is waited for, and so is a transaction that
+        has changed its rows already: neither tells which."""
         with self._condition:
             kept = self._kept[source.view_id] = _Kept(source, asked_at=self._clock())
             self._tables = {**self._tables, **dict.fromkeys(source.tables, source.view_id)}
-            self._condition.wait_for(lambda: self._committing is None or self._closed)
+            self._condition.wait_for(
+                lambda: (self._committing is None and not self._unwanted & source.tables) or self._closed
+            )
             return kept
 
     def _refuse(self, view_id: str, kept: _Kept | None) -> None:
@@ -288,7 +328,7 @@ class KeptViews:
         view = kept.view
         assert view is not None  # noqa: S101 - chosen so
         with self._condition:
-            changes, kept.pending, kept.pending_keys = kept.pending, [], 0
+            changes, kept.pending, kept.pending_keys, kept.busy = kept.pending, [], 0, True
         try:
             usable = not changes or view.replace(*loader.changed(kept.source, changes))
             usable = usable and (not view.lacks_order or view.put_in_order())
@@ -299,6 +339,7 @@ class KeptViews:
             _log.exception("the rows of view %s are let go", kept.source.view_id)
             usable = False
         with self._condition:
+            kept.busy = False
             if not usable:
                 self._let_go(kept, refused=True)
             if self._kept.get(kept.source.view_id) is not kept:
@@ -311,10 +352,10 @@ def _touched(source: Source, changes: Mapping[str, Keys] | None) -> tuple[bool, 
     """Whether a commit changes the view, and by which keys."""
     if changes is None:
         return True, None
-    found: list[pa.Table] = []
+    found: list[pa.Table | RowsNow] = []
     touched = False
     for table, keys in changes.items():
-        if table in source.tables and keys is not None and _are_whole(keys, len(source.key_types)):
+        if table in source.tables and keys is not None and _are_whole(keys, source):
             touched = True
             found += keys
         elif table in source.tables or source.view_id in (table, table.rpartition("_")[0]):  # also of another version
@@ -322,6 +363,9 @@ def _touched(source: Source, changes: Mapping[str, Keys] | None) -> tuple[bool, 
     return touched, found
 
 
-def _are_whole(keys: Sequence[pa.Table], width: int) -> bool:
-    """Not those of what has given several rows."""
-    return all(table.num_columns == width for table in keys)
+def _are_whole(changes: Sequence[pa.Table | RowsNow], source: Source) -> bool:
+    """Not the keys of what has given several rows, nor rows that were asked for otherwise."""
+    return all(
+        each.columns == source.told if isinstance(each, RowsNow) else each.num_columns == len(source.key_types)
+        for each in changes
+    )

@@ -93,6 +93,14 @@ class FinishedView:
             for column, (_, order) in list(self._orders.items())
         )
 
+    def takes_at_once(self, rows: Sequence[Row]) -> bool:
+        """Whether ``replace`` by these rows is quick: no order has to be made anew."""
+        return not self._orders or all(self._key_of(row) in self.rows for row in rows)
+
+    def take(self, rows: Sequence[Row]) -> bool:
+        """What has become of the rows of these keys. False as above."""
+        return self.replace(map(self._key_of, rows), rows)
+
     def put_in_order(self) -> bool:
         """By the columns that were asked for. False where there is no room for it."""
         return all(self._put_in_order(column, list(self.rows)) for column in self._wanted - self._orders.keys())

@@ -1,39 +1,56 @@
 """The states that a transaction changes, for those who keep their rows outside of DuckDB.
 
 It is told before the COMMIT, so that nobody reads there what is about to be the past, and again after it. What it is
-told is the keys of the rows; where those are not known, that the state has changed.
+told is the rows as they are then, or their keys; where those are not known, that the state has changed.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Protocol
+from dataclasses import dataclass
+from typing import Any, Protocol
 
 import pyarrow as pa
 
-Changes = Mapping[str, Sequence[pa.Table] | None]
-"""By a state's first table (or a view's id): tables of the keys (g0 ...) whose rows may change; None where any may."""
+
+@dataclass(frozen=True)
+class RowsNow:
+    """All rows that a merge has changed, as they are after it, with the ``columns`` that were asked for."""
+
+    columns: str
+    rows: Sequence[tuple[Any, ...]]
+
+
+Changes = Mapping[str, Sequence[pa.Table | RowsNow] | None]
+"""By a state's first table (or a view's id): tables of the keys (g0 ...) whose rows may change, or the rows; None where
+any may."""
 
 
 class StateWatch(Protocol):
+    def wants_rows(self, table: str) -> str | None:
+        """The columns to be told of each row that a batch changes, over those of the state; None where its keys do."""
+
     def wants_keys(self, table: str) -> bool:
-        """Whether it is worth finding out which keys a batch changes."""
+        """Whether it is worth finding out which keys a batch changes. Asked inside its transaction."""
 
     def changing(self, changes: Changes | None) -> None:
         """The COMMIT comes next; None: anything may change."""
 
-    def changed(self) -> None:
-        """The COMMIT is over, for better or worse."""
+    def changed(self, *, done: bool) -> None:
+        """The transaction is over; unless it is ``done``, its COMMIT was not reached or may have failed."""
 
 
 class Unwatched:
+    def wants_rows(self, table: str) -> str | None:
+        return None
+
     def wants_keys(self, table: str) -> bool:
         return False
 
     def changing(self, changes: Changes | None) -> None:
         pass
 
-    def changed(self) -> None:
+    def changed(self, *, done: bool) -> None:
         pass
 
 
@@ -41,13 +58,13 @@ class ChangeNotes:
     """Of the transaction that is open."""
 
     def __init__(self) -> None:
-        self._noted: dict[str, list[pa.Table] | None] = {}
+        self._noted: dict[str, list[pa.Table | RowsNow] | None] = {}
         self._anything = False
 
     def begin(self) -> None:
         self._noted, self._anything = {}, False
 
-    def keys(self, table: str, keys: pa.Table) -> None:
+    def keys(self, table: str, keys: pa.Table | RowsNow) -> None:
         known = self._noted.setdefault(table, [])
         if known is not None:
             known.append(keys)
