@@ -5,6 +5,7 @@ DuckDB finds them too, but says neither which clause it was nor which number.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from sqlglot import exp
@@ -13,6 +14,8 @@ from mvserver import sqlstates
 from mvserver.dialect.typing.operators import span
 from mvserver.errors import SqlError
 from mvserver.sql.trees import last_written
+
+_WHOLE_NUMBER = re.compile(r"\s*[-+]?\d+\s*")
 
 
 def check_count(clause: exp.Limit | exp.Offset | exp.Fetch) -> None:
@@ -31,6 +34,13 @@ def check_count(clause: exp.Limit | exp.Offset | exp.Fetch) -> None:
             sqlstates.INVALID_COLUMN_REFERENCE,
             f"argument of {'OFFSET' if isinstance(clause, exp.Offset) else 'LIMIT'} must not contain variables",
             position=_position(column),
+        )
+    count = clause.args.get("count") if isinstance(clause, exp.Fetch) else clause.expression
+    if isinstance(count, exp.Literal) and count.is_string and not _WHOLE_NUMBER.fullmatch(count.name):
+        raise SqlError(
+            sqlstates.INVALID_TEXT_REPRESENTATION,
+            f'invalid input syntax for type bigint: "{count.name}"',
+            position=_position(count),
         )
 
 

@@ -22,6 +22,7 @@ from mvserver.dialect.functions.checked_functions import (
     interval_constant,
     interval_quotient,
     interval_sum,
+    least_integer,
     overlaps,
 )
 from mvserver.dialect.functions.functions import adapt_function
@@ -211,6 +212,8 @@ def _adapt_node(node: exp.Expr, facts: SessionFacts, *, catalog: bool) -> exp.Ex
         return _operator(node)
     if isinstance(node, exp.Add | exp.Sub | exp.Mul | exp.Div | exp.Mod | exp.Neg):
         _refuse_unknown(node)
+    if isinstance(node, exp.Neg):
+        return least_integer(node)
     if isinstance(node, exp.Literal | exp.BitString | exp.HexString):
         return adapt_constant(node)
     if isinstance(node, exp.Interval):

@@ -143,8 +143,11 @@ def test_answers_are_postgresqls(text: str, values: Any, binary: bool, ours: Any
     assert _outcome(ours, text, values, binary) == _outcome(theirs, text, values, binary)
 
 
-def test_two_comparisons_are_refused_in_so_many_words(ours: Any) -> None:
-    """DuckDB makes a filter of them that it cannot run."""
-    with pytest.raises(psycopg.errors.FeatureNotSupported) as raised:
-        ours.execute("SELECT id FROM tagged WHERE ns >= ARRAY[0] AND ns < ARRAY[9]")
-    assert raised.value.diag.message_hint == "Write BETWEEN."
+def test_two_comparisons_are_answered_or_refused_in_so_many_words(ours: Any, theirs: Any) -> None:
+    """DuckDB 2.0.0 makes a filter of them that it cannot run."""
+    text = "SELECT id FROM tagged WHERE ns >= ARRAY[0] AND ns < ARRAY[9] ORDER BY id"
+    try:
+        found = ours.execute(text).fetchall()
+    except psycopg.errors.FeatureNotSupported as refused:
+        found = refused.diag.message_hint
+    assert found in ("Write BETWEEN.", theirs.execute(text).fetchall())

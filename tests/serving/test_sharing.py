@@ -172,8 +172,12 @@ def test_every_function_of_the_engine_that_changes_by_itself_is_known(world: Wor
         "AND function_type IN ('scalar', 'aggregate', 'table')"
     ).fetchall()
     assert len(rows) > 20
-    called = pull_functions.table()
+    called = pull_functions.table().keys() - _BY_THE_ZONE
     assert not {name for (name,) in rows if name in called and not volatile.changes(f"SELECT {name}()")}
+
+
+_BY_THE_ZONE = {"date_part", "date_trunc", "generate_series", "make_timestamptz", "timezone"}
+"""They change with the session's time zone alone, as DuckDB says since 2.0.1; sessions of one zone share answers."""
 
 
 def test_a_streams_rows_are_read_by_each(world: World) -> None:

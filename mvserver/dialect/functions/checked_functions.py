@@ -245,6 +245,15 @@ def adapt_constant(node: exp.Expr) -> exp.Expr | None:
 
 
 _BIGINT_MAX = 2**63 - 1
+_INTEGER_MAX = 2**31 - 1
+
+
+def least_integer(node: exp.Neg) -> exp.Expr | None:
+    """``-2147483648`` is an integer; DuckDB since 2.0.1 takes it for the negative of a bigint."""
+    number = node.this
+    if not isinstance(number, exp.Literal) or number.is_string or number.name != str(_INTEGER_MAX + 1):
+        return None
+    return None if isinstance(node.parent, exp.Cast) else exp.cast(node.copy(), "INT", dialect="duckdb")
 
 
 def _wide(node: exp.Literal) -> exp.Expr | None:
