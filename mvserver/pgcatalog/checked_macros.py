@@ -319,6 +319,8 @@ CHECKED_MACROS: tuple[str, ...] = tuple(
         f"""_quote_ident(s) AS CASE WHEN regexp_full_match(s, '[a-z_][a-z0-9_]*')
                 AND NOT list_contains({_QUOTED_WORDS}, s) THEN s
             ELSE '"' || replace(s, '"', '""') || '"' END""",
+        """_format_ident(s) AS coalesce({system}.fn._quote_ident(s),
+            error('null values cannot be formatted as an SQL identifier'))""",
         r"""_quoted(t) AS CASE WHEN contains(t, '\') THEN 'E''' || replace(replace(t, '\', '\\'), '''', '''''')
             ELSE '''' || replace(t, '''', '''''') END || ''''""",
         "_quote_literal(s) AS {system}.fn._quoted(CAST(s AS VARCHAR))",

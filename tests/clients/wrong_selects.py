@@ -104,6 +104,8 @@ WRONG = (
     "SELECT (SELECT id, name FROM shop)",
     "SELECT id FROM shop WHERE id IN (SELECT id, name FROM shop)",
     "SELECT id FROM shop LIMIT 'x'",
+    "SELECT id FROM shop OFFSET ' 1x'",
+    "SELECT format('%I', NULL::text)",
     "SELECT name COLLATE nosuch FROM shop",
     "SELECT id::nosuch FROM shop",
     "SELECT unnest(id) FROM shop",

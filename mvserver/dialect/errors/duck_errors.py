@@ -409,6 +409,7 @@ _RULES: tuple[_Rule, ...] = (
     ),
     _rule(
         r"(?P<text>thresholds array must not contain NULLs|null value not allowed for object key|"
+        r"null values cannot be formatted as an SQL identifier|"
         r"argument of json_build_object: key must not be null)",
         lambda m: SqlError(sqlstates.NULL_VALUE_NOT_ALLOWED, m["text"]),
     ),

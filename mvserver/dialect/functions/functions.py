@@ -251,7 +251,7 @@ def _format(text: exp.Expr, arguments: list[exp.Expr]) -> exp.Expr:
         if match[2] == "s":
             parts.append(exp.Coalesce(this=shown, expressions=[exp.Literal.string("")]))
         else:
-            name = "_quote_ident" if match[2] == "I" else "_quote_nullable"
+            name = "_format_ident" if match[2] == "I" else "_quote_nullable"
             parts.append(exp.Anonymous(this=name, expressions=[shown]))
     parts.append(exp.Literal.string(pattern[end:]))
     if "%" in _FORMAT.sub("", pattern):
