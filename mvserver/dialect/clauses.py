@@ -5,17 +5,15 @@ DuckDB finds them too, but says neither which clause it was nor which number.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 
 from sqlglot import exp
 
 from mvserver import sqlstates
+from mvserver.dialect.errors.type_texts import WHOLE_NUMBER, bad_text
 from mvserver.dialect.typing.operators import span
 from mvserver.errors import SqlError
 from mvserver.sql.trees import last_written
-
-_WHOLE_NUMBER = re.compile(r"\s*[-+]?\d+\s*")
 
 
 def check_count(clause: exp.Limit | exp.Offset | exp.Fetch) -> None:
@@ -36,12 +34,10 @@ def check_count(clause: exp.Limit | exp.Offset | exp.Fetch) -> None:
             position=_position(column),
         )
     count = clause.args.get("count") if isinstance(clause, exp.Fetch) else clause.expression
-    if isinstance(count, exp.Literal) and count.is_string and not _WHOLE_NUMBER.fullmatch(count.name):
-        raise SqlError(
-            sqlstates.INVALID_TEXT_REPRESENTATION,
-            f'invalid input syntax for type bigint: "{count.name}"',
-            position=_position(count),
-        )
+    if isinstance(count, exp.Literal) and count.is_string and not WHOLE_NUMBER.fullmatch(count.name):
+        error = bad_text("INT64", count.name)
+        error.position = _position(count)
+        raise error
 
 
 def check_distinct(select: exp.Select) -> None:

@@ -52,6 +52,10 @@ def _records(sites: Sequence[int | None], urls: Sequence[str | None], n: str = "
     return [{"l": site, "k": url, "n": Decimal(n)} for site in sites for url in urls]
 
 
+class _Lost(Exception):
+    """What a transaction meets."""
+
+
 # --- which queries ----------------------------------------------------------------------------------------------------
 _READS: list[tuple[str, tuple[str, ...] | None, list[tuple[Any, ...]]]] = [
     (_POINT, ("visits", "total"), [(0, "=", None, 1), (1, "=", None, 2)]),
@@ -271,11 +275,8 @@ def test_rows_that_were_told_for_nothing_are_read_again(
     view.fed.feed(_records([1], ["a"]))
     plan = view.keep(_POINT, (1, "a"))
 
-    class Lost(Exception):
-        pass
-
     def lost(*_: Any) -> Any:
-        raise Lost
+        raise _Lost
 
     if failing == "take":
         monkeypatch.setattr(FinishedView, "take", lost)
@@ -285,7 +286,7 @@ def test_rows_that_were_told_for_nothing_are_read_again(
         return
     reads = _Reads(monkeypatch)
     monkeypatch.setattr(view.writer.commits, "making", lost)
-    with pytest.raises(Lost):
+    with pytest.raises(_Lost):
         view.fed.feed(_records([1], ["a"]))
     assert view.ready(plan, (1, "a")) == [(1, Decimal("1.25"))] == view.of_duckdb(plan, (1, "a"))
     assert reads.times == 1
@@ -337,19 +338,16 @@ def test_a_batch_that_is_rolled_back_keeps_no_view_from_being_kept(view: KeptVie
     view.fed.feed(_records([1], ["a"]))
     plan = view.keep(_POINT, (1, "a")) if kept else view.world.plan(_POINT)
 
-    class Lost(Exception):
-        pass
-
     class FailsInside(_Spy):
         def wants_keys(self, table: str) -> bool:
             super().wants_keys(table)
-            raise Lost
+            raise _Lost
 
         def wants_rows(self, table: str) -> str | None:
             return None
 
     view.writer.watch = FailsInside(view, plan)
-    with pytest.raises(Lost):
+    with pytest.raises(_Lost):
         view.fed.feed(_records([1], ["a"]))
     view.writer.watch = view.finished
     view.keep(_POINT, (1, "a"))
@@ -394,16 +392,13 @@ def test_a_commit_that_fails_changes_nothing(view: KeptView) -> None:
     view.fed.feed(_records([1], ["a"]))
     plan = view.keep(_POINT, (1, "a"))
 
-    class Lost(Exception):
-        pass
-
     class FailsAtCommit(_Spy):
         def changing(self, changes: Any) -> None:
             super().changing(changes)
-            raise Lost
+            raise _Lost
 
     view.writer.watch = FailsAtCommit(view, plan)
-    with pytest.raises(Lost):
+    with pytest.raises(_Lost):
         view.fed.feed(_records([1], ["a"]))
     assert view.ready(plan, (1, "a")) == [(1, Decimal("1.25"))] == view.of_duckdb(plan, (1, "a"))
 

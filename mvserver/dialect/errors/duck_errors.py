@@ -12,6 +12,7 @@ from collections.abc import Callable
 from mvserver import limits, sqlstates
 from mvserver.compiler.failures import raised
 from mvserver.dialect.allow_list import undefined_name
+from mvserver.dialect.errors.type_texts import bad_text, pg_name
 from mvserver.dialect.functions.from_text import SEPARATOR
 from mvserver.dialect.functions.long_texts import too_large
 from mvserver.errors import SqlError
@@ -52,42 +53,6 @@ def _not_kept(match: re.Match[str]) -> SqlError:
     return SqlError(
         sqlstate, message, detail=f"Its history is kept from {match['since']} on, behind token {match['token']}."
     )
-
-
-_WHOLE_NUMBER = re.compile(r"\s*[-+]?\d+\s*")
-
-
-def _bad_text(type_name: str, value: str) -> SqlError:
-    if pg_name(type_name) in ("smallint", "integer", "bigint") and _WHOLE_NUMBER.fullmatch(value):
-        return SqlError(
-            sqlstates.NUMERIC_VALUE_OUT_OF_RANGE, f'value "{value}" is out of range for type {pg_name(type_name)}'
-        )
-    if pg_name(type_name) == "numeric" and re.fullmatch(r"\s*[-+]?\d+\.?\d*\s*", value):
-        return SqlError(sqlstates.NUMERIC_VALUE_OUT_OF_RANGE, "numeric field overflow")
-    interval = pg_name(type_name) == "interval"
-    return SqlError(
-        sqlstates.INVALID_DATETIME_FORMAT if interval else sqlstates.INVALID_TEXT_REPRESENTATION,
-        f'invalid input syntax for type {pg_name(type_name)}: "{value}"',
-    )
-
-
-_PG_NAMES = {
-    "INT8": "smallint", "INT16": "smallint", "INT32": "integer", "INT64": "bigint", "INT128": "numeric",
-    "DOUBLE": "double precision", "FLOAT": "real", "BOOL": "boolean", "VARCHAR": "text", "UINT32": "oid",
-    "TINYINT": "smallint", "SMALLINT": "smallint", "INTEGER": "integer", "BIGINT": "bigint", "HUGEINT": "numeric",
-    "BOOLEAN": "boolean", "UINTEGER": "oid", "STRING_LITERAL": "unknown", "INTEGER_LITERAL": "integer",
-    "TIMESTAMP": "timestamp without time zone", "TIMESTAMP WITH TIME ZONE": "timestamp with time zone",
-    "DECIMAL": "numeric", "BLOB": "bytea", "INT": "integer",
-    "TIME": "time without time zone", "TIMESTAMPTZ": "timestamp with time zone",
-}  # fmt: skip
-
-
-def pg_name(name: str) -> str:
-    """PostgreSQL's name of a type, without its length."""
-    if name.endswith("[]"):
-        return f"{pg_name(name[:-2])}[]"
-    base = name.strip().split("(", 1)[0].upper()
-    return _PG_NAMES.get(base, name.strip().lower())
 
 
 def _signature(text: str) -> str:
@@ -229,11 +194,11 @@ _RULES: tuple[_Rule, ...] = (
     ),
     _rule(
         r"Could not convert string ['\"](?P<value>.*?)['\"] to (?P<type>TIMESTAMP WITH TIME ZONE|\w+)",
-        lambda m: _bad_text(m["type"], m["value"]),
+        lambda m: bad_text(m["type"], m["value"]),
     ),
     _rule(
         r"invalid input syntax for type (?P<type>smallint|integer|bigint|bytea|boolean): \"(?P<value>.*)\"",
-        lambda m: _bad_text(m["type"], m["value"]),
+        lambda m: bad_text(m["type"], m["value"]),
     ),
     _rule(
         r"interval cannot be 0",

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from sqlglot import exp
 
 from mvserver import sqlstates
-from mvserver.dialect.errors.duck_errors import pg_name
+from mvserver.dialect.errors.type_texts import pg_name
 from mvserver.errors import SqlError
 from mvserver.sql.pull_parser import CALLED
 

@@ -15,7 +15,8 @@ from sqlglot import exp
 from mvserver import interrupts, limits, sqlstates
 from mvserver.dialect import binding
 from mvserver.dialect.duck_text import last_written, written
-from mvserver.dialect.errors.duck_errors import pg_name, translate
+from mvserver.dialect.errors.duck_errors import translate
+from mvserver.dialect.errors.type_texts import pg_name
 from mvserver.dialect.functions.aggregates import with_sources
 from mvserver.dialect.functions.casts import check_integer
 from mvserver.dialect.typing import operators

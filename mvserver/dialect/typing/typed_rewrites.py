@@ -16,7 +16,7 @@ from sqlglot import exp
 from mvserver import interrupts, sqlstates
 from mvserver.dialect import binding
 from mvserver.dialect.duck_text import refuse_repeating, written
-from mvserver.dialect.errors.duck_errors import pg_name
+from mvserver.dialect.errors.type_texts import pg_name
 from mvserver.dialect.functions import (
     argument_rules,
     binary_functions,
