@@ -70,7 +70,7 @@ class Reader:
         if keys is None:
             return None
         view = self._view
-        rows = [view.rows.get(key) for key in keys]
+        rows: list[Any] = [view.rows.get(key) for key in keys]
         if None in rows or self._others or self._other_members:
             keys, rows = self._passing(keys, rows, values, lists)
         return KeptRows(keys, rows, self._columns, self._types, view)
@@ -100,7 +100,8 @@ class Reader:
             several = type(kept) is set
             if len(keys) + (len(kept) if several else 1) > limits.FEW_ROWS_MAX:
                 return None
-            keys += list(kept) if several else (kept,)  # at one go: a commit may change it meanwhile, as the token tells
+            # copied at one go: a commit may change it meanwhile, which the view's token tells
+            keys += list(kept) if several else (kept,)
         return keys
 
     def _by_range(self, values: list[Any]) -> list[Any] | None:
