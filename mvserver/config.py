@@ -49,6 +49,7 @@ class ServerSettings:
     spark_master: str
     spark_driver_memory: int
     spark_conf: tuple[tuple[str, str], ...]
+    spark_class_archives: Path | None
     spark_start_timeout: float
     spark_restarts: int
     spark_answer_timeout: float
@@ -108,6 +109,8 @@ _OWN = (
     Row("spark_master", read.TEXT, "local[*]", "Where Spark runs: local[*], or the address of a cluster."),
     Row("spark_driver_memory", read.SIZE, "2GB", "Heap of Spark's driver, which is a child of the server."),
     Row("spark_conf", read.PAIRS, "", "Further Spark settings, as key=value separated by semicolons; a table in TOML."),
+    Row("spark_class_archives", read.OPTIONAL_PATH, "~/.cache/mvserver" if read.has_home() else "",
+        "Folder of archives of Spark's classes, with which it starts sooner; none are made or used where it is empty."),
     Row("spark_start_timeout", read.DURATION, "120s", "How long a statement that needs Spark waits for it to start."),
     Row("spark_restarts", read.COUNT_OR_ZERO, "20",
         "How often Spark is started again within an hour when it has ended; 0 never starts it again."),

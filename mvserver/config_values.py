@@ -132,6 +132,15 @@ def _log_level(raw: object) -> str:
     return level
 
 
+def has_home() -> bool:
+    """Whether this user has a home directory; one of a container may have none."""
+    try:
+        Path.home()
+    except RuntimeError:
+        return False
+    return True
+
+
 def _optional_path(raw: object) -> Path | None:
     """None for the empty text."""
     return None if raw == "" else _path(raw).resolve()

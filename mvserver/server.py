@@ -64,6 +64,7 @@ from mvserver.stores import StoreRegistry
 from mvserver.streaming.engine import Engine
 from mvserver.streaming.live_relations import finished_relation, live_relations
 from mvserver.streaming.queries.engine_services import EngineServices
+from mvserver.streaming.spark.class_archive import ClassArchives
 from mvserver.streaming.spark.session import SparkOptions
 from mvserver.streaming.spark.supervisor import Supervision
 from spark_sinks.duckdb.ledger.commits import Commits
@@ -265,6 +266,7 @@ class Rooms:
                     stores=spark_settings(kinds),
                     class_path=lambda: class_path(settings.jar_dir, kinds),
                     live_slots=limits.LIVE_SLOTS if settings.live_lane == "auto" else 0,
+                    archives=ClassArchives(archives) if (archives := settings.spark_class_archives) else None,
                 ),
                 supervision=Supervision(settings.spark_restarts, settings.spark_answer_timeout),
                 data_directory=data,

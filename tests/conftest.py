@@ -11,6 +11,9 @@ from tests import lock_order
 # Spark's JVMs live for seconds here: what its second compiler makes of hot code costs more than all else they do.
 os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m")
 
+# No server makes an archive of Spark's classes beside a test; those of ``LiveServer`` are given one.
+os.environ.setdefault("MVSERVER_SPARK_CLASS_ARCHIVES", "")
+
 pytest_plugins = [
     "tests.services.chromium",
     "tests.services.axe",

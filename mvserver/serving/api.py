@@ -122,7 +122,7 @@ class Members:
 class KeyRead:
     """A query of columns of one view, by conditions that all compare its key: one that finished rows can answer.
 
-    With ``members`` each column of the key has one value or some: the rows are those of all their combinations.
+    ``members`` are conditions that a column of the key is one of some values. All conditions hold for each row.
     """
 
     view_id: str

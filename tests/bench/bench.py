@@ -19,6 +19,7 @@ from mvserver.demo.kafka_broker import KafkaBroker
 from mvserver.demo.server import Server, free_port
 from tests.bench.viewsets import View
 from tests.bench.workload import Workload
+from tests.services import class_archives
 
 STREAM = "events"
 STORE = "bench_kafka"
@@ -61,6 +62,7 @@ class Bench:
     @contextlib.contextmanager
     def open(cls, settings: Settings) -> Iterator[Bench]:
         folder = Path(tempfile.mkdtemp(prefix="mvserver-bench-"))
+        class_archives.use()  # else the first server makes it, beside what is measured
         broker = KafkaBroker(folder / "kafka", heap_mb=768)
         try:
             broker.start()

@@ -22,6 +22,8 @@ from typing import Any
 import psycopg
 from confluent_kafka import Consumer, Producer
 
+from tests.services import class_archives
+
 START_TIMEOUT_S = 180.0  # bounds for a machine that many share; nothing waits so long otherwise
 CATCH_UP_TIMEOUT_S = 240.0
 
@@ -97,7 +99,7 @@ class LiveServer:
                 [sys.executable, "-m", "mvserver", "serve", "--data-dir", str(self.data), "--port", str(self.port)],
                 stdout=log,
                 stderr=log,
-                env={**os.environ, **environment},
+                env={**os.environ, class_archives.VARIABLE: class_archives.prepared(), **environment},
             )
         self.wait_for(self._answers, START_TIMEOUT_S, "the server did not answer")
         return self

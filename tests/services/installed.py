@@ -8,11 +8,14 @@ from collections.abc import Callable
 from pathlib import Path
 
 
+def cache() -> Path:
+    base = os.environ.get("XDG_CACHE_HOME")
+    return (Path(base) if base else Path.home() / ".cache") / "mvserver-tests"
+
+
 def installed(name: str, fill: Callable[[Path], None]) -> Path:
     """The folder of the program ``name`` (with its version); ``fill`` puts it into a new folder the first time."""
-    base = os.environ.get("XDG_CACHE_HOME")
-    cache = Path(base) if base else Path.home() / ".cache"
-    folder = cache / "mvserver-tests" / name
+    folder = cache() / name
     if not folder.is_dir():
         folder.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=folder.parent) as made:

@@ -20,7 +20,7 @@ from catalog.model import Column
 from mvserver import limits
 from mvserver.serving.api import Comparison, Members
 from mvserver.serving.fast.finished_loader import Loader, Source
-from mvserver.serving.fast.finished_view import FinishedView
+from mvserver.serving.fast.finished_view import Budget, FinishedView
 from mvserver.views.finishing import layout_of
 from spark_sinks.duckdb import writer
 from spark_sinks.duckdb.changes.outbox import Outbox
@@ -97,9 +97,10 @@ _MEMBERS = [
     ("SELECT visits FROM visits WHERE site = ANY($1::bigint[]) AND url IN ($2, 'b')",
      [Members(0, array=1), Members(1, ("b",), (2,))]),
     ("SELECT visits FROM visits WHERE url = 'a' AND site IN (-1)", [Members(0, (-1,))]),
-    ("SELECT visits FROM visits WHERE site IN (1, 2)", None),  # a part of the key
-    ("SELECT visits FROM visits WHERE site IN (1, 2) AND site = 1 AND url = 'a'", None),
-    ("SELECT visits FROM visits WHERE site IN (1, 2) AND url > 'a'", None),
+    ("SELECT visits FROM visits WHERE site IN (1, 2)", [Members(0, (1, 2))]),  # a part of the key
+    ("SELECT visits FROM visits WHERE site IN (1, 2) AND site = 1 AND url = 'a'", [Members(0, (1, 2))]),
+    ("SELECT visits FROM visits WHERE site IN (1, 2) AND url > 'a'", [Members(0, (1, 2))]),
+    ("SELECT visits FROM visits WHERE site IN (1, 2) OR url = 'a'", None),
     ("SELECT visits FROM visits WHERE site IN (1, visits) AND url = 'a'", None),
     ("SELECT visits FROM visits WHERE site NOT IN (1, 2) AND url = 'a'", None),
     ("SELECT visits FROM visits WHERE site <> ALL($1::bigint[]) AND url = 'a'", None),
@@ -169,6 +170,11 @@ def test_random_look_ups_and_ranges_equal_the_view_between_commits(
         "SELECT visits FROM visits WHERE url < $1",
         "SELECT * FROM visits WHERE site IN ($1, $2, 3) AND url = $3",
         "SELECT site, total FROM visits WHERE url IN ($1, $2, '') AND site = ANY($3::bigint[])",
+        "SELECT * FROM visits WHERE site IN ($1, $2, 3)",
+        "SELECT site FROM visits WHERE url = $1",
+        "SELECT * FROM visits WHERE url = ANY($1::text[]) AND site > $2 AND site < $3",
+        "SELECT visits FROM visits WHERE site IN ($1, $2, 7) AND site = $3",
+        "SELECT visits FROM visits WHERE site IN ($1, $2, 7) AND site IN ($3, 7) AND url <= $4",
     ]  # fmt: skip
     kinds = {"site": lambda: chance.randrange(-8, 64), "url": lambda: chance.choice([u for u in urls if u is not None])}
     view.fed.feed(_records([1], ["a"]))
@@ -204,7 +210,71 @@ def test_random_look_ups_and_ranges_equal_the_view_between_commits(
 def _misses_order(view: KeptView, plan: Any, parameters: Sequence[Any]) -> bool:
     view.found(plan, parameters)
     (kept,) = view.finished._kept.values()
-    return kept.view is None or kept.view.lacks_order or kept.view.token is None
+    return kept.view is None or kept.view.lacks_arrangement or kept.view.token is None
+
+
+def test_rows_of_a_part_of_the_key_come_with_the_commit_that_brings_them(
+    view: KeptView, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    view.fed.feed(_records([1, 2, 3], ["a"]))
+    plan = view.keep("SELECT site, visits FROM visits WHERE url IN ($1, $2)", ("a", "b"))
+    assert sorted(view.ready(plan, ("a", "b")) or ()) == [(1, 1), (2, 1), (3, 1)]
+    reads = _Reads(monkeypatch)
+    view.fed.feed([*_records([2, 4], ["b"]), *_records([1], ["a"]), *_records([None], ["b"])])
+    assert sorted(view.found(plan, ("a", "b")) or (), key=repr) == sorted(
+        [(1, 2), (2, 1), (3, 1), (2, 1), (4, 1), (None, 1)], key=repr
+    )
+    assert view.found(plan, ("c", "d")) == []
+    assert reads.times == 0
+
+
+def test_a_part_of_the_key_that_many_rows_have_goes_to_duckdb(view: KeptView) -> None:
+    view.fed.feed([*_records(range(limits.FEW_ROWS_MAX), ["a"]), *_records([1], ["b"])])
+    plan = view.keep("SELECT site FROM visits WHERE url = ANY($1::text[])", (["a"],))
+    assert len(view.ready(plan, (["a"],)) or ()) == limits.FEW_ROWS_MAX
+    assert view.found(plan, (["b"],)) == [(1,)]
+    assert view.found(plan, (["a", "b"],)) is None
+
+
+def test_an_index_without_room_is_left_out(view: KeptView) -> None:
+    view.fed.feed(_records(range(50), ["a", "b"]))
+    point = view.keep(_POINT, (1, "a"))
+    (kept,) = view.finished._kept.values()
+    assert kept.view is not None
+    taken = kept.view.size
+    kept.view._budget.most = kept.view._budget.taken + 100
+    by_part = view.world.plan("SELECT url FROM visits WHERE site = $1")
+    assert view.found(by_part, (1,)) is None
+    until(lambda: kept.view is not None and not kept.view.lacks_arrangement and kept.view.token is not None)
+    assert view.found(by_part, (1,)) is None
+    assert view.found(point, (1, "a")) == [(1, Decimal("1.25"))]
+    assert (kept.view.size, kept.view._budget.taken) == (taken, taken)
+
+
+def test_indexes_follow_the_rows_and_give_their_memory_back() -> None:
+    seed = time.time_ns() % 1_000_000
+    print(f"seed {seed}")
+    chance = random.Random(seed)
+    rows = {(site, url): (site, url, 1) for site in range(40) for url in ("a", "b", None)}
+    budget = Budget(1 << 30)
+    view = FinishedView(("site", "url", "n"), (), (int, str), budget)
+    assert view.add(list(rows.values()))
+    plain = view.size
+    assert (view.index((0,)), view.index((1,)), view.arrange()) == (None, None, True)
+    assert view.size > plain
+    for _ in range(200):
+        keys = chance.sample(list(rows), 7)
+        there = chance.sample(keys, chance.randrange(8))
+        assert view.replace(keys, [rows[key] for key in there])
+        for column in (0, 1):
+            expected: dict[Any, set[Any]] = {}
+            for key in view.rows:
+                if key[column] is not None:
+                    expected.setdefault(key[column], set()).add(key)
+            found = view.index((column,)) or {}
+            assert {value: kept if type(kept) is set else {kept} for value, kept in found.items()} == expected
+    assert view.replace(list(rows), [])
+    assert (view.size, budget.taken) == (0, 0)
 
 
 def test_a_long_range_goes_to_duckdb(view: KeptView) -> None:

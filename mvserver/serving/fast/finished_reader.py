@@ -19,34 +19,41 @@ _TESTS: dict[str, Callable[[Any, Any], bool]] = {
 }  # fmt: skip
 
 
-def reader(view: FinishedView, plan: PullPlan, read: KeyRead) -> Reader | KeysReader | None:
+def reader(view: FinishedView, plan: PullPlan, read: KeyRead) -> Reader | None:
     """None where the view has not what the plan asks for: it may have been made anew since."""
     if read.key != view.names[: len(view.key_types)] or not set(read.columns) <= set(view.names):
         return None
     columns = tuple(view.names.index(name) for name in read.columns)
     if tuple(view.types[at] for at in columns) != plan.arrow_types:
         return None
-    kind = KeysReader if read.members else Reader
-    return kind(view, columns, plan.arrow_types, read)
+    return Reader(view, columns, plan.arrow_types, read)
 
 
 class Reader:
+    """Rows whose key columns have one value or some are found by these values, in the view or in an index; else they
+    are a range of the order of one column. Further comparisons are made row by row."""
+
     def __init__(self, view: FinishedView, columns: tuple[int, ...], types: tuple[Any, ...], read: KeyRead) -> None:
-        comparisons, width = read.comparisons, len(view.key_types)
+        comparisons = read.comparisons
         self._view = view
         self._types = types
         self._columns = columns
         self._operands = tuple((c.parameter - 1, c.constant, view.key_types[c.column]) for c in comparisons)
-        equal: dict[int, int] = {}
+        self._members = tuple((members, view.key_types[members.column]) for members in read.members)
+        equal: dict[int, int] = {}  # by column: the operand, or -1 - the list of members
+        for at, members in enumerate(read.members):
+            equal.setdefault(members.column, -1 - at)
         for at, comparison in enumerate(comparisons):
             if comparison.operator == "=":
                 equal.setdefault(comparison.column, at)
-        whole = len(equal) == width
-        self._whole = tuple(equal[column] for column in range(width)) if whole else ()
-        self._ranged = next(iter(equal), comparisons[0].column)
+        self._equal = tuple(equal[column] for column in sorted(equal))
+        self._indexed = None if len(equal) == len(view.key_types) else tuple(sorted(equal))
+        self._one = not read.members  # value for each of them
+        self._ranged = comparisons[0].column if comparisons else 0
         self._bounds = [(at, c.operator) for at, c in enumerate(comparisons) if c.column == self._ranged]
-        used = set(self._whole) if whole else {at for at, _ in self._bounds}
+        used = set(self._equal) if equal else {at for at, _ in self._bounds}
         self._others = [(at, c.column, _TESTS[c.operator]) for at, c in enumerate(comparisons) if at not in used]
+        self._other_members = [(at, m.column) for at, m in enumerate(read.members) if -1 - at not in used]
 
     def find(self, parameters: Sequence[Any]) -> KeptRows | None:
         """None where DuckDB has to be asked."""
@@ -56,75 +63,81 @@ class Reader:
             if type(value) is not kind:
                 return None
             values.append(value)
-        view, whole = self._view, self._whole
-        keys: list[Any]
-        rows: list[Any]
-        if whole:
-            key = values[whole[0]] if len(whole) == 1 else tuple([values[at] for at in whole])
-            row = view.rows.get(key)
-            keys, rows = ([], []) if row is None else ([key], [row])
-        else:
-            ordered = view.order(self._ranged)
-            if ordered is None:
-                return None
-            first, last = self._slice(ordered[0], values)
-            if last - first > limits.FEW_ROWS_MAX:
-                return None
-            keys = ordered[1][first:last]
-            rows = [view.rows.get(key) for key in keys]
-        if self._others and keys:
-            keys, rows = self._passing(keys, rows, values)
+        lists = [_values(members, parameters, kind) for members, kind in self._members]
+        if None in lists:
+            return None
+        keys = self._by_values(values, lists) if self._equal else self._by_range(values)
+        if keys is None:
+            return None
+        view = self._view
+        rows: list[Any] = [view.rows.get(key) for key in keys]
+        if None in rows or self._others or self._other_members:
+            keys, rows = self._passing(keys, rows, values, lists)
         return KeptRows(keys, rows, self._columns, self._types, view)
+
+    def _by_values(self, values: list[Any], lists: list[Any]) -> list[Any] | None:
+        """The keys, also some that the view has not."""
+        equal = self._equal
+        found: list[Any]
+        if self._one:
+            found = [values[equal[0]] if len(equal) == 1 else tuple([values[at] for at in equal])]
+        else:
+            several = [lists[-1 - at] if at < 0 else (values[at],) for at in equal]
+            if prod(map(len, several)) > limits.FEW_ROWS_MAX:
+                return None
+            found = list(several[0]) if len(several) == 1 else list(product(*several))
+        return found if self._indexed is None else self._of_index(self._indexed, found)
+
+    def _of_index(self, columns: tuple[int, ...], found: list[Any]) -> list[Any] | None:
+        index = self._view.index(columns)
+        if index is None:
+            return None
+        keys: list[Any] = []
+        for value in found:
+            kept = index.get(value)
+            if kept is None:
+                continue
+            several = type(kept) is set
+            if len(keys) + (len(kept) if several else 1) > limits.FEW_ROWS_MAX:
+                return None
+            # copied at one go: a commit may change it meanwhile, which the view's token tells
+            keys += list(kept) if several else (kept,)
+        return keys
+
+    def _by_range(self, values: list[Any]) -> list[Any] | None:
+        ordered = self._view.order(self._ranged)
+        if ordered is None:
+            return None
+        first, last = self._slice(ordered[0], values)
+        return None if last - first > limits.FEW_ROWS_MAX else ordered[1][first:last]
 
     def _slice(self, values: list[Any], bounds: list[Any]) -> tuple[int, int]:
         first, last = 0, len(values)
         for at, operator in self._bounds:
             bound = bounds[at]
-            if operator in ("=", ">="):
+            if operator == ">=":
                 first = max(first, bisect_left(values, bound))
             elif operator == ">":
                 first = max(first, bisect_right(values, bound))
-            if operator in ("=", "<="):
+            elif operator == "<=":
                 last = min(last, bisect_right(values, bound))
-            elif operator == "<":
+            else:
                 last = min(last, bisect_left(values, bound))
         return first, max(first, last)
 
-    def _passing(self, keys: list[Any], rows: list[Any], values: list[Any]) -> tuple[list[Any], list[Any]]:
-        """Those that the other comparisons hold for, too. Rows begin with their keys, which may hold a NULL."""
+    def _passing(
+        self, keys: list[Any], rows: list[Any], values: list[Any], lists: list[Any]
+    ) -> tuple[list[Any], list[Any]]:
+        """Those that are there and that the other comparisons hold for, too. Rows begin with their keys, which may
+        hold a NULL."""
         passing = [
             (key, row)
             for key, row in zip(keys, rows, strict=True)
             if row is not None
             and all(row[column] is not None and test(row[column], values[at]) for at, column, test in self._others)
+            and all(row[column] in lists[at] for at, column in self._other_members)
         ]
         return [key for key, _ in passing], [row for _, row in passing]
-
-
-class KeysReader:
-    """Of the rows of some keys: each column of the key has one value or some."""
-
-    def __init__(self, view: FinishedView, columns: tuple[int, ...], types: tuple[Any, ...], read: KeyRead) -> None:
-        self._view = view
-        self._types = types
-        self._columns = columns
-        one = {c.column: Members(c.column, _given(c.constant), _given(c.parameter or None)) for c in read.comparisons}
-        self._members = [members for _, members in sorted({**one, **{m.column: m for m in read.members}}.items())]
-
-    def find(self, parameters: Sequence[Any]) -> KeptRows | None:
-        """None where DuckDB has to be asked."""
-        view = self._view
-        found = [_values(members, parameters, view.key_types[members.column]) for members in self._members]
-        values = [each for each in found if each is not None]
-        if len(values) < len(found) or prod(map(len, values)) > limits.FEW_ROWS_MAX:
-            return None
-        keys = list(values[0]) if len(values) == 1 else list(product(*values))
-        there = [(key, row) for key in keys if (row := view.rows.get(key)) is not None]
-        return KeptRows([key for key, _ in there], [row for _, row in there], self._columns, self._types, view)
-
-
-def _given(value: Any) -> tuple[Any, ...]:
-    return () if value is None else (value,)
 
 
 def _values(members: Members, parameters: Sequence[Any], kind: type) -> dict[Any, None] | None:

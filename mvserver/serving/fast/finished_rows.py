@@ -23,7 +23,7 @@ from mvserver.front import Result
 from mvserver.serving.api import KeyRead, PullPlan
 from mvserver.serving.engine.snapshot import whole
 from mvserver.serving.fast.finished_loader import CannotBeKept, Loader, Source
-from mvserver.serving.fast.finished_reader import KeysReader, Reader, reader
+from mvserver.serving.fast.finished_reader import Reader, reader
 from mvserver.serving.fast.finished_view import Budget, FinishedView
 from spark_sinks.duckdb.changes.changes import RowsNow
 
@@ -52,7 +52,7 @@ class _Kept:
     spoiled: bool = False  # any row may have changed since its loading began
     asked_at: float = 0.0
     answered: int = 0
-    readers: dict[KeyRead, Reader | KeysReader | None] = field(default_factory=dict)
+    readers: dict[KeyRead, Reader | None] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -114,14 +114,14 @@ class KeptViews:
             answering = self._reader(kept, view, plan, read)
         rows = None if answering is None else answering.find(parameters)
         if rows is None or view.token is not token:
-            if view.lacks_order:
+            if view.lacks_arrangement:
                 self._wake()
             return None
         self.answered += 1
         kept.answered += 1
         return whole(plan, rows)
 
-    def _reader(self, kept: _Kept, view: FinishedView, plan: PullPlan, read: KeyRead) -> Reader | KeysReader | None:
+    def _reader(self, kept: _Kept, view: FinishedView, plan: PullPlan, read: KeyRead) -> Reader | None:
         if len(kept.readers) >= limits.PLAN_CACHE_ENTRIES:
             kept.readers = {}
         made = kept.readers[read] = reader(view, plan, read)
@@ -268,7 +268,7 @@ class KeptViews:
     def _next(self) -> KeyRead | _Kept | None:
         for kept in self._kept.values():
             view = kept.view
-            if view is not None and not kept.committing and (view.token is None or view.lacks_order):
+            if view is not None and not kept.committing and (view.token is None or view.lacks_arrangement):
                 return kept
         return self._requests.pop(next(iter(self._requests))) if self._requests else None
 
@@ -331,7 +331,7 @@ class KeptViews:
             changes, kept.pending, kept.pending_keys, kept.busy = kept.pending, [], 0, True
         try:
             usable = not changes or view.replace(*loader.changed(kept.source, changes))
-            usable = usable and (not view.lacks_order or view.put_in_order())
+            usable = usable and (not view.lacks_arrangement or view.arrange())
         except duckdb.Error as reason:
             _log.debug("the rows of view %s are let go: %s", kept.source.view_id, reason)
             usable = False

@@ -2,7 +2,8 @@
 
 Rows are told apart by the values of the key columns, by the value itself where there is one column, else by their
 tuple. Only integers and texts can be keys: Python compares them exactly as DuckDB does (texts by code point, which is
-the order of their UTF-8). An order of a key column is a sorted list of its values beside one of the keys.
+the order of their UTF-8). An order of a key column is a sorted list of its values beside one of the keys. An index of
+some key columns has the keys by their values; a commit changes it at once, where an order is made anew for a new key.
 
 Readers take no lock. Nothing that they have begun to read changes under them but the rows themselves, one by one, and
 who keeps the view tells them by its ``token`` whether these were of one state.
@@ -23,10 +24,15 @@ Frames = dict[Any, tuple[Row, bytes]]
 """By key: the row that a message was made of, and the message."""
 Order = tuple[list[Any], list[Any]]
 """The values of a key column, and the keys."""
+Index = dict[Any, Any]
+"""By the value of a key column, or the tuple of several: the key, or the set of the keys where there are more."""
 
 _SLOT_BYTES = 64  # of a dictionary that is as empty as they get
 _TUPLE_BYTES = 64  # and 8 for each value
 _PLACE_BYTES = 16  # in the two lists of an order
+_SET_BYTES = 216  # of a set of up to four keys
+_MEMBER_BYTES = 48  # of a key in a larger set
+_PIECE_KEYS = 10_000  # entered into a new index between two looks at the memory
 
 
 class Budget:
@@ -63,6 +69,8 @@ class FinishedView:
         self._lock = threading.RLock()  # of frames and size; readers take it only to keep a new frame
         self._wanted: set[int] = set()  # key columns whose order somebody has asked for
         self._orders: dict[int, Order] = {}
+        self._wanted_indexes: set[tuple[int, ...]] = set()
+        self._indexes: dict[tuple[int, ...], Index | None] = {}  # None where there is no room for it
         self._frames: dict[tuple[object, tuple[int, ...]], Frames] = {}
         self._key_of: Callable[[Row], Any] = itemgetter(*range(len(self.key_types)))
 
@@ -88,7 +96,14 @@ class FinishedView:
             return False
         there = set(map(self._key_of, rows))
         came, gone = there - gone, gone - there
-        return not (came or gone) or all(
+        if not (came or gone):
+            return True
+        for columns, index in self._indexes.items():
+            if index is not None:
+                self._shrink(_take_out(index, columns, gone))
+                if not self._grow(_enter(index, columns, came)):
+                    return False
+        return all(
             self._put_in_order(column, [key for key in order if key not in gone] + list(came))
             for column, (_, order) in list(self._orders.items())
         )
@@ -101,19 +116,21 @@ class FinishedView:
         """What has become of the rows of these keys. False as above."""
         return self.replace(map(self._key_of, rows), rows)
 
-    def put_in_order(self) -> bool:
-        """By the columns that were asked for. False where there is no room for it."""
+    def arrange(self) -> bool:
+        """By the columns that were asked for. False where there is no room for an order."""
+        for columns in self._wanted_indexes - self._indexes.keys():
+            self._indexes[columns] = self._make_index(columns)
         return all(self._put_in_order(column, list(self.rows)) for column in self._wanted - self._orders.keys())
 
     @property
-    def lacks_order(self) -> bool:
-        return len(self._wanted) > len(self._orders)
+    def lacks_arrangement(self) -> bool:
+        return len(self._wanted) > len(self._orders) or len(self._wanted_indexes) > len(self._indexes)
 
     def give_up(self) -> None:
         """Gives its memory back."""
         self.token = None
         with self._lock:
-            self.rows, self._orders, self._frames = {}, {}, {}
+            self.rows, self._orders, self._indexes, self._frames = {}, {}, {}, {}
         self._shrink(self.size)
 
     def _put_in_order(self, column: int, keys: list[Any]) -> bool:
@@ -131,6 +148,18 @@ class FinishedView:
             return False
         self._orders[column] = order
         return True
+
+    def _make_index(self, columns: tuple[int, ...]) -> Index | None:
+        """None where there is no room for it: then look-ups by these columns are not answered."""
+        index: Index = {}
+        keys, taken = list(self.rows), 0
+        for at in range(0, len(keys), _PIECE_KEYS):
+            size = _enter(index, columns, keys[at : at + _PIECE_KEYS])
+            if not self._grow(size):
+                self._shrink(taken)
+                return None
+            taken += size
+        return index
 
     def _weight(self, row: Row) -> int:
         """Bytes of a row, its key and its place among the others."""
@@ -158,6 +187,13 @@ class FinishedView:
             self._wanted.add(column)
         return found
 
+    def index(self, columns: tuple[int, ...]) -> Index | None:
+        """Of some columns of the key, not all of them. None until it is made, or where there is no room for it."""
+        found = self._indexes.get(columns)
+        if found is None:
+            self._wanted_indexes.add(columns)
+        return found
+
     def frames(self, framer: object, columns: tuple[int, ...]) -> Frames:
         found = self._frames.get((framer, columns))
         if found is None:
@@ -182,6 +218,54 @@ class FinishedView:
                     kept = frames.pop(key, None)
                     if kept is not None:
                         self._shrink(_frame_weight(kept[1]))
+
+
+def _enter(index: Index, columns: tuple[int, ...], keys: Iterable[Any]) -> int:
+    """The bytes that it takes more. A NULL is equal to nothing, and so in no index."""
+    value_of, size = itemgetter(*columns), 0
+    for key in keys:
+        value = value_of(key)
+        if _has_null(value):
+            continue
+        kept = index.get(value)
+        if kept is None:
+            index[value] = key
+        else:
+            size -= _index_weight(value, kept)
+            if type(kept) is set:
+                kept.add(key)
+            else:
+                index[value] = {kept, key}
+        size += _index_weight(value, index[value])
+    return size
+
+
+def _take_out(index: Index, columns: tuple[int, ...], keys: Iterable[Any]) -> int:
+    """The bytes that it takes less."""
+    value_of, size = itemgetter(*columns), 0
+    for key in keys:
+        value = value_of(key)
+        if _has_null(value):
+            continue
+        kept = index[value]
+        size += _index_weight(value, kept)
+        if type(kept) is set and len(kept) > 1:
+            kept.discard(key)
+            size -= _index_weight(value, kept)
+        else:
+            del index[value]
+    return size
+
+
+def _has_null(value: Any) -> bool:
+    return None in value if type(value) is tuple else value is None
+
+
+def _index_weight(value: Any, kept: Any) -> int:
+    """Bytes of an entry; values and keys themselves are those of the rows."""
+    tuples = _TUPLE_BYTES + 8 * len(value) if type(value) is tuple else 0
+    members = 0 if type(kept) is not set else _SET_BYTES + (_MEMBER_BYTES * len(kept) if len(kept) > 4 else 0)
+    return _SLOT_BYTES + tuples + members
 
 
 def _frame_weight(frame: bytes) -> int:

@@ -38,15 +38,7 @@ def key_read(tree: exp.Expr, view: Relation) -> KeyRead | None:
         return None
     comparisons = tuple(term for term in terms if isinstance(term, Comparison))
     members = tuple(term for term in terms if isinstance(term, Members))
-    if members and not _are_keys(comparisons, members, len(view.key_columns)):
-        return None
     return KeyRead(view.id, tuple(view.key_columns), columns, comparisons, members)
-
-
-def _are_keys(comparisons: Sequence[Comparison], members: Sequence[Members], width: int) -> bool:
-    """Whether each column of the key has one value, or is one of some, and that is all."""
-    compared = [*(c.column for c in comparisons), *(m.column for m in members)]
-    return all(c.operator == "=" for c in comparisons) and sorted(compared) == list(range(width))
 
 
 def _columns(items: Sequence[exp.Expr], known: Sequence[str]) -> tuple[str, ...] | None:

@@ -18,10 +18,11 @@ from pyspark.sql import SparkSession
 
 from mvserver import limits
 from mvserver.spark_jvm import SparkJvm, exit_signal, exit_text, start_jvm
+from mvserver.streaming.spark.class_archive import make_beside
 from mvserver.streaming.spark.jvm_folder import make_jvm_folder, remove_jvm_folder
 from mvserver.streaming.spark.oom_kills import oom_kills
 from mvserver.streaming.spark.pyspark_state import forget_jvm
-from mvserver.streaming.spark.session import SparkOptions, jvm_settings, start_session, warm_up
+from mvserver.streaming.spark.session import SparkOptions, class_settings, jvm_settings, start_session, warm_up
 
 _log = logging.getLogger(__name__)
 
@@ -60,6 +61,7 @@ class SparkProcess:
         warm_up(session)
         self.session = session
         threading.Thread(target=self._ask, args=(session,), name="spark-ping", daemon=True).start()
+        self._make_archive()
         return session
 
     def stop(self) -> None:
@@ -93,6 +95,12 @@ class SparkProcess:
             self._jvm.stop()
         if self._folder is not None:
             remove_jvm_folder(self._folder)
+
+    def _make_archive(self) -> None:
+        archives, options = self._options.archives, self._options
+        if archives is not None:
+            given = archives, class_settings(options), options.command, self.ended
+            threading.Thread(target=make_beside, args=given, name="spark-classes", daemon=True).start()
 
     def _set_process(self, process: subprocess.Popen[bytes]) -> None:
         self._process = process

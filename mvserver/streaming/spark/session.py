@@ -25,6 +25,7 @@ from mvserver.compiler.lower_spark import REQUIRED_SETTINGS
 from mvserver.errors import SqlError, words_of
 from mvserver.spark_jvm import submit_command
 from mvserver.streaming.spark import java_functions
+from mvserver.streaming.spark.class_archive import OPTIONS, ClassArchives
 
 _log = logging.getLogger(__name__)
 
@@ -82,17 +83,25 @@ class SparkOptions:
     stores: tuple[tuple[str, str], ...] = ()  # what the kinds of stores need
     class_path: Callable[[], Sequence[Path]] = tuple  # jars that are there when the JVM starts
     live_slots: int = 0  # task slots besides those of batches
+    archives: ClassArchives | None = None  # of Spark's classes; None: they are read anew at each start
 
 
-def jvm_settings(options: SparkOptions, folder: Path) -> dict[str, str]:
-    """What only the start of the JVM can take. ``folder`` is where it keeps its temporary files."""
-    name = "spark.driver.extraJavaOptions"
-    settings = {name: _SETTINGS[name], "spark.driver.memory": options.driver_memory, **dict(options.extra)}
+def class_settings(options: SparkOptions) -> dict[str, str]:
+    """What only the start of the JVM can take, without what differs from start to start."""
+    settings = {OPTIONS: _SETTINGS[OPTIONS], "spark.driver.memory": options.driver_memory, **dict(options.extra)}
     given = settings.get(_CLASS_PATH)
     jars = [*([given] if given else []), *map(str, options.class_path())]
     if jars:
         settings[_CLASS_PATH] = os.pathsep.join(jars)
-    return {**settings, name: f'{settings[name]} "-Djava.io.tmpdir={folder}"'}
+    return settings
+
+
+def jvm_settings(options: SparkOptions, folder: Path) -> dict[str, str]:
+    """The same for one start. ``folder`` is where the JVM keeps its temporary files."""
+    settings = class_settings(options)
+    if options.archives is not None:
+        settings = dict(options.archives.used(settings))
+    return {**settings, OPTIONS: f'{settings[OPTIONS]} "-Djava.io.tmpdir={folder}"'}
 
 
 def local_slots(master: str) -> int | None:

@@ -1,0 +1,38 @@
+"""The archive of Spark's classes that the servers of tests start with, made once beside the user's other caches."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+from mvserver.spark_java import jvm_command
+from mvserver.streaming.spark.class_archive import ClassArchives
+from mvserver.streaming.spark.session import SparkOptions, class_settings
+from spark_sinks.kinds import KINDS, class_path
+from tests.services.installed import cache
+
+VARIABLE = "MVSERVER_SPARK_CLASS_ARCHIVES"
+
+
+def prepared() -> str:
+    """The folder; it has the archive for the connectors that this machine has fetched by now."""
+    folder = cache() / "spark-classes"
+    folder.mkdir(parents=True, exist_ok=True)
+    archives = ClassArchives(folder)
+    settings = class_settings(SparkOptions(class_path=jars))
+    if archives.lacks(settings):
+        with (folder / "preparing").open("w") as turn:
+            fcntl.flock(turn, fcntl.LOCK_EX)
+            archives.make(settings, jvm_command, lambda: False)
+    return str(folder)
+
+
+def jars() -> Sequence[Path]:
+    return class_path(None, KINDS)
+
+
+def use() -> None:
+    """By all servers that this process starts from now on."""
+    os.environ[VARIABLE] = prepared()
