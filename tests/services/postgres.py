@@ -48,6 +48,12 @@ def postgres_server() -> Iterator[PostgresServer]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
+def free_port() -> int:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return int(free.getsockname()[1])
+
+
 class LogicalPostgres:
     """A PostgreSQL that logs changes, on a port of loopback, and can be stopped, killed and started again."""
 
@@ -60,9 +66,7 @@ class LogicalPostgres:
         made = get_server(self._data, cleanup_mode=None)
         self._user = made.system_user
         self._pg_ctl(["-w", "-m", "immediate", "stop"], pgdata=self._data, user=self._user)
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            self.port = int(free.getsockname()[1])
+        self.port = free_port()
         self.start()
 
     @property
