@@ -381,6 +381,8 @@ def test_a_slot_that_statements_name(server: LiveServer, source: psycopg.Connect
     wait_rows(server, "SELECT op, n FROM lane_ops", [("r", 2)])
     names = "SELECT slot_name, active FROM pg_replication_slots ORDER BY 1"
     assert source.execute(names).fetchall() == [("decoding", False), ("ours", True), ("theirs", True)]
+    held = "SELECT held_by, held_bytes > 0 FROM mv_catalog.pipelines WHERE entity = 'lanes'"
+    wait_rows(server, held, [("ours", True), ("theirs", True)])
     for statement in (
         "CREATE MATERIALIZED VIEW other AS SELECT op FROM lane_changes WITH ('postgresql.slot.name' = 'theirs')",
         "CREATE MATERIALIZED VIEW other AS SELECT id FROM lanes WITH ('postgresql.slot.name' = 'ours')",
