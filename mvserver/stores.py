@@ -111,7 +111,8 @@ class StoreRegistry:
         is_changelog = stream.kind == CHANGELOG
         book = self._schemas.book(store)
         entity, options = stream.entity or "", self._options(store)
-        source = Source(store.name, options, entity, work, schema, format_, is_changelog, book)
+        reading = dict(plan.scan.reading)
+        source = Source(store.name, options, entity, work, schema, format_, is_changelog, book, reading)
         return self._reader(store, source)
 
     def held_reader(self, store: Store, entity: str, work: Path) -> SourceReader:

@@ -202,6 +202,14 @@ class Rounds(Protocol):
         rounds. May read the source to find it, where :meth:`Positions.limit` cannot know it."""
 
 
+@dataclass(frozen=True)
+class KeptHistory:
+    """What a source keeps for a reader, as the last look at it has found: under which name, and how many bytes."""
+
+    name: str
+    bytes: int | None  # None where nobody has looked, or nothing is kept
+
+
 class HeldHistory(Protocol):
     """A source that keeps its history for those alone who have said where they are, and no longer than they need it."""
 
@@ -217,6 +225,9 @@ class HeldHistory(Protocol):
 
     def forget(self) -> None:
         """Nobody reads the source by this reader any more: what is kept for it there goes. The reader is closed."""
+
+    def kept(self) -> KeptHistory:
+        """What the source keeps, without asking it."""
 
 
 class LoggedRows(Protocol):

@@ -54,13 +54,18 @@ class StoreSettings:
 
 @dataclass(frozen=True)
 class EntityProperty:
-    """A property of an entity, in CREATE ENTITY and in the declaration of a relation over it."""
+    """A property of an entity, in CREATE ENTITY and in the declaration of a relation over it.
+
+    One with ``reading`` says how an entity is read, in a declaration and behind a relation's name in FROM. Queries that
+    differ in it have readings of their own.
+    """
 
     name: str  # one that ends in "*" stands for all that begin so
     is_count: bool = False  # a whole number of 1 or more
     required: bool = False  # a declaration makes no entity without it
     shown_as: str | None = None  # its name in describe_entity's details: an entity that is there must agree
     older_name: str | None = None  # which CREATE ENTITY takes, too
+    reading: Callable[[str], None] | None = None  # of one that says how the entity is read: checks a value
 
     @property
     def prefix(self) -> str | None:
@@ -83,6 +88,7 @@ class Source(Generic[Options]):
     format: str = ""  # of values
     changelog: bool = False  # whether it reads rows by their keys
     schemas: SchemaBook | None = None  # of a store that names a schema registry
+    reading: Mapping[str, str] = field(default_factory=dict)  # what the query says of it
 
 
 @dataclass(frozen=True)
@@ -130,6 +136,10 @@ class Extra:
     module: str
 
 
+CheckReading = Callable[["StoreClient", str, Mapping[str, str], bool], None]
+"""Asks a client whether an entity can be read as these properties say. The last says whether it is read so already."""
+
+
 @dataclass(frozen=True)
 class StoreKind(Generic[Options]):
     """``options`` checks a store's properties: 22023 for what is wrong in them, 42501 for a place that is not open to
@@ -161,6 +171,7 @@ class StoreKind(Generic[Options]):
     default_format: str | None = None  # of values, where none is said; None where it must be said
     changelogs_apart: bool = False  # a changelog's records of an entity are others than a stream's
     known_columns: Callable[[StoreClient], KnownColumns] | None = None  # of a client; None where entities have none
+    check_reading: CheckReading | None = None  # of a kind whose entities have properties of reading
     reads_bounded: bool = True  # what an entity has now can be read once, up to its end
     exactly_once: bool = False  # a sink's transaction can hold where its reading stands, so nothing is written twice
     sink_exactly_once: bool = True  # a sink has transactions; else a record may be written again after a failure
@@ -178,6 +189,10 @@ class StoreKind(Generic[Options]):
 
     def entity_property(self, key: str) -> EntityProperty | None:
         return next((known for known in self.entity_properties if known.matches(key)), None)
+
+    def reading_properties(self) -> Sequence[EntityProperty]:
+        """Those that say how an entity is read."""
+        return [known for known in self.entity_properties if known.reading is not None]
 
     def in_order(self, properties: Mapping[str, Any]) -> dict[str, Any]:
         """An entity's properties in the order of the kind's own list; others come last."""

@@ -94,6 +94,7 @@ class Scan:
     key_schema: RecordSchema | None = None
     value_delimiter: str | None = None  # of the format "delimited"
     value_checked: bool = False  # against the schema that a record was written with
+    reading: tuple[tuple[str, str], ...] = ()  # how its entity is read, in its store's own properties
 
     @property
     def value_columns(self) -> tuple[ScanColumn, ...]:

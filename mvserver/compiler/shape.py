@@ -44,6 +44,7 @@ class RelationShape:
     key_schema: RecordSchema | None = None
     value_delimiter: str | None = None
     value_checked: bool = False
+    reading: tuple[tuple[str, str | None], ...] = ()  # what queries may say of how it is read, and what it says itself
 
 
 Resolve = Callable[[tuple[str, ...], int | None], RelationShape]

@@ -30,7 +30,7 @@ _LATER = {
     "expression.error.handling": _EXPRESSION_ERRORS,
     "source.deserialization.error.log.topic": "Rejected records are in mv_catalog.rejected_rows.",
     "source.deserialization.error.log.store": "Rejected records are in mv_catalog.rejected_rows.",
-    "postgresql.slot.name": "The server makes a replication slot for each source, and drops it with its last query.",
+    "postgresql.slot.name": "Tables whose changes come by replication slots have it.",
 }
 _QUERY_LATER = {
     "parallelism.max": "Spark's master and its resources are settings of the server.",
@@ -50,7 +50,7 @@ def scan_of(relation: RelationShape, table: exp.Expression, default_starting: st
     properties = table.meta.get("properties")
     if not isinstance(properties, Properties):
         properties = Properties()
-    _check_keys(properties, "source", ACCEPTED, _LATER)
+    _check_keys(properties, "source", (*ACCEPTED, *(name for name, _ in relation.reading)), _LATER)
     timestamp = relation.timestamp
     if TIMESTAMP in properties:
         timestamp = _event_time(relation, str(properties[TIMESTAMP]), properties.position(TIMESTAMP)).name
@@ -77,7 +77,24 @@ def scan_of(relation: RelationShape, table: exp.Expression, default_starting: st
         value_checked=relation.value_checked,
         watermark_delay_ms=millis(properties, WATERMARK_DELAY) or 0,
         idle_timeout_ms=millis(properties, IDLE_TIMEOUT) or None,
+        reading=tuple(
+            (name, value) for name, own in relation.reading if (value := _reading(properties, name, own)) is not None
+        ),
     )
+
+
+def _reading(properties: Properties, name: str, own: str | None) -> str | None:
+    """A text; what it means is the store's matter."""
+    if name not in properties:
+        return own
+    given = properties[name]
+    if not isinstance(given, str) or not given.strip():
+        raise SqlError(
+            sqlstates.INVALID_PARAMETER_VALUE,
+            f'property "{name}" must be a text',
+            position=properties.position(name),
+        )
+    return given.strip()
 
 
 def query_properties(select: exp.Expression) -> dict[str, int]:

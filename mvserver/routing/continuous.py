@@ -101,6 +101,10 @@ def _input(scan: Scan, known: Mapping[str, Relation], services: Services) -> Inp
             f"reading a store of type {store.type} from a moment on is not supported",
             hint="The property 'starting.position' is earliest or latest there.",
         )
+    said = dict(scan.reading)
+    for each in services.stores.kind(store.type).reading_properties():
+        if each.name in said and each.reading is not None:
+            each.reading(said[each.name])
     return Input(scan, source, store, entity)
 
 
@@ -109,6 +113,8 @@ def attach(planned: PlannedQuery, context: SessionContext, services: Services, w
     if work.rehearsal:
         return "{}"
     with_spark(context, services, lambda: services.engine.check_plan(planned.plan))
+    for each in planned.inputs:
+        services.engine.check_reading(each.store, each.relation, each.scan)
     positions = _positions(planned.plan.scan, iter(planned.inputs), services)
     if planned.plan.scan.derived is None:
         return positions[0]

@@ -178,7 +178,14 @@ def shape(found: Relation, services: Services) -> RelationShape:
         key_schema=descriptor_sources.schema(found, descriptor_sources.KEY, services),
         value_delimiter=found.property("value.delimiter"),
         value_checked=found.property("value.schema.validation") == "true",
+        reading=_reading(found, services),
     )
+
+
+def _reading(found: Relation, services: Services) -> tuple[tuple[str, str | None], ...]:
+    store = None if found.store_id is None else services.catalog.stores.by_id(found.store_id)
+    known = () if store is None else services.stores.kind(store.type).reading_properties()
+    return tuple((each.name, found.property(each.name)) for each in known)
 
 
 def _metadata(found: Relation, services: Services) -> SqlType | None:

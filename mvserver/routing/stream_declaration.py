@@ -126,7 +126,6 @@ def read(
         value_excluded=_excluded(reader, key.columns, columns),
     )
     reader.refuse("key.descriptor.name", "It is a property of changelogs.")
-    reader.refuse("postgresql.slot.name", "The server makes a slot for each source, and drops it with its last query.")
     reader.refuse("enable.upsert.mode", "It is a property of changelogs.")
     reader.end(tuple(dict.fromkeys((*_OWN, *(known.name for known in of_entities), _ERRORS, *also_known))))
     return declaration
@@ -204,9 +203,20 @@ def _entity_properties(reader: PropertyReader, known: Sequence[EntityProperty]) 
     for each in known:
         if each.prefix is not None:
             found.update(reader.take_prefixed(each.prefix))
-        elif (value := reader.count(each.name) if each.is_count else reader.take(each.name)) is not None:
+        elif (value := _entity_property(reader, each)) is not None:
             found[each.name] = value
     return found
+
+
+def _entity_property(reader: PropertyReader, known: EntityProperty) -> Value:
+    if known.is_count:
+        return reader.count(known.name)
+    if known.reading is None:
+        return reader.take(known.name)
+    value = reader.text(known.name)
+    if value is not None:
+        known.reading(value)
+    return value
 
 
 def _formats_hint(kinds: Sequence[StoreKind[Any]]) -> str:

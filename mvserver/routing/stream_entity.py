@@ -59,6 +59,9 @@ def ensure(
     take_turn(store, entity, services, work)
     if client.entity_exists(entity):
         _check_equal(store, entity, wanted, properties, services)
+        reading = {p.name: str(wanted[p.name]) for p in kind.reading_properties() if p.name in wanted}
+        if reading and kind.check_reading is not None:
+            kind.check_reading(client, entity, reading, True)  # whether somebody reads it now is a query's matter
         return
     if not kind.creates_entities:
         raise SqlError(sqlstates.UNDEFINED_OBJECT, f'entity "{entity}" does not exist in store "{store.name}"')
@@ -95,7 +98,7 @@ def _check_equal(
     """The number of partitions is a promise about order, so a difference is never passed over."""
     known = services.stores.kind(store.type).entity_properties
     compared = [p for p in known if p.shown_as is not None and p.name in wanted]
-    if known and not compared:
+    if any(p.reading is None for p in known) and not compared:
         return
     found = shown(store, entity, compared, services)  # which refuses, too, what is no entity to be read
     for key, value in found.items():

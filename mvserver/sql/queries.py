@@ -68,6 +68,8 @@ def _terminate(cursor: Cursor) -> Statement:
 
 def _restart(cursor: Cursor) -> Statement:
     query = query_id(cursor)
+    if cursor.accept_word("with", "snapshot"):
+        return RestartQuery(query, with_snapshot=True)
     return RestartQuery(query, cursor.accept_word("skip", "rejected"))
 
 

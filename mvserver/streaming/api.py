@@ -7,11 +7,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from catalog.model import Store
-from mvserver.compiler.plans import ContinuousPlan, Projection
+from catalog.model import Relation, Store
+from mvserver.compiler.plans import ContinuousPlan, Projection, Scan
 from mvserver.errors import SqlError
 from mvserver.front import ViewChanges, ViewReader
 from mvserver.visible_rows import VisibleRows
+from spark_sinks.base import KeptHistory
 
 HISTORY = "history.millis"
 """The property of a view's query by which its changes are kept whether somebody watches or not."""
@@ -89,6 +90,7 @@ class PipelineStatus:
     error: str | None = None
     lane: str = "batch"  # live or batch
     lane_reason: str | None = None  # why not live
+    kept: KeptHistory | None = None  # of a source that keeps its history for its readers
 
 
 class PresentEnds(Protocol):
@@ -185,6 +187,9 @@ class StreamingEngine(Protocol):
 
     def planned_lane(self, plan: ContinuousPlan) -> Sequence[str]:
         """Lines of EXPLAIN: by which lane each source of a query is read; none where there are no live lanes."""
+
+    def check_reading(self, store: Store, relation: Relation, scan: Scan) -> None:
+        """Asks the store whether it can be read as the scan's properties of reading say; raises its error."""
 
     def check_plan(self, plan: object) -> None:
         """Analyse the lowered plan with Spark without running it; raises SqlError. Needs Spark to be up."""

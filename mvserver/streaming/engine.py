@@ -18,9 +18,9 @@ from functools import partial
 
 import pyarrow as pa
 
-from catalog.model import Store
+from catalog.model import Relation, Store
 from mvserver import limits, sqlstates
-from mvserver.compiler.plans import ContinuousPlan, Projection
+from mvserver.compiler.plans import ContinuousPlan, Projection, Scan
 from mvserver.errors import SqlError
 from mvserver.streaming.api import LiveRows, PipelineStatus, PresentEnds, QueryState, QueryStatus
 from mvserver.streaming.batch.plan_check import check_plan
@@ -293,6 +293,12 @@ class Engine:
 
     def pipelines(self) -> Sequence[PipelineStatus]:
         return pipeline_statuses(self._queries.all(), self._spark.state)
+
+    def check_reading(self, store: Store, relation: Relation, scan: Scan) -> None:
+        check = self._services.stores.kind(store.type).check_reading
+        if check is not None and scan.reading:
+            is_read = self._sources.reads(store, relation, scan)
+            check(self._services.stores.client(store), relation.entity or "", dict(scan.reading), is_read)
 
     def check_plan(self, plan: object) -> None:
         session = self._spark.session()

@@ -109,6 +109,8 @@ _PIPELINES = pa.schema(
         ("rows_in_per_second", _REAL),
         ("lane", _TEXT),
         ("lane_reason", _TEXT),
+        ("held_by", _TEXT),
+        ("held_bytes", _COUNT),
     ]
 )
 _SCHEMA_REGISTRIES = pa.schema(
@@ -302,6 +304,8 @@ def _pipelines(catalog: Catalog, engine: Engine) -> Iterator[_Row]:
             "rows_in_per_second": status.records_per_s,
             "lane": status.lane,
             "lane_reason": status.lane_reason,
+            "held_by": None if status.kept is None else status.kept.name,
+            "held_bytes": None if status.kept is None else status.kept.bytes,
         }
 
 

@@ -49,12 +49,14 @@ class Capture:
         self,
         connect: Callable[[Callable[[], bool]], ReplicationStream],
         slot: str,
+        publication: str,
         spool: Spool,
         records: ChangeRecords,
         read: Callable[[], int],
     ) -> None:
         self._connect = connect
         self._slot = slot
+        self._publication = publication
         self._spool = spool
         self._records = records
         self._read = read
@@ -151,7 +153,7 @@ class Capture:
         self._again.clear()
         stream, begun = self._connect(self._stopping.is_set), False
         try:
-            stream.start(self._slot, self._slot, self._spool.end)
+            stream.start(self._slot, self._publication, self._spool.end)
             self._problem, begun = None, True
             self._asked.set()
             told_at = 0.0

@@ -5,6 +5,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -16,6 +17,7 @@ from spark_sinks.postgresql import slots
 from spark_sinks.postgresql.changes import ChangeRecords, known_now
 from spark_sinks.postgresql.columns import changelog_columns, stream_columns
 from spark_sinks.postgresql.connections import Connection, connect, reported
+from spark_sinks.postgresql.held_slot import check_usable
 from spark_sinks.postgresql.limits import (
     COPY_ROWS,
     COPY_TIMEOUT_S,
@@ -27,6 +29,7 @@ from spark_sinks.postgresql.options import PostgresOptions
 from spark_sinks.postgresql.pgoutput import parse
 from spark_sinks.postgresql.records import RowColumn, RowShape
 from spark_sinks.postgresql.replication import Data, ReplicationStream
+from spark_sinks.postgresql.slot_names import PREFIX
 from spark_sinks.postgresql.spool import Spool
 from spark_sinks.postgresql.tables import (
     SourceTable,
@@ -168,6 +171,16 @@ class PostgresClient:
             )
         return found
 
+    def check_reading(self, slot: str, *, is_read: bool) -> None:
+        """Whether changes can be read by a slot of this name; one that is not there will be made. ``is_read``: it may
+        be active, since it is this server that reads it."""
+        with self._connected() as connection:
+            state = slots.look(self._store, connection, slot, slot).slot
+        if state is not None:
+            problem = check_usable(self._store, slot, replace(state, active=state.active and not is_read))
+            if problem is not None:
+                raise problem
+
     # --- what such a store does not do ------------------------------------------------------------------------------
     def check_create_entity(self, name: str, properties: Mapping[str, Any]) -> None:
         raise self._not_here("creating an entity", "Create the table in its own database.")
@@ -237,7 +250,7 @@ class PostgresClient:
                     number += 1
 
     def _changes(self, table: SourceTable, limit: int | None, stopped: Callable[[], bool]) -> Iterator[EntityRecord]:
-        name = f"{slots.PREFIX}print_{uuid.uuid4().hex[:16]}"
+        name = f"{PREFIX}print_{uuid.uuid4().hex[:16]}"
         with self._connected() as connection, TemporaryDirectory() as folder:
             slots.make_publication(self._store, connection, name, table)
             try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import threading
 from collections.abc import Sequence
@@ -23,6 +24,8 @@ _SCHEMA = (  # of a frame without records, of which Arrow does not tell it
     f"metadata struct<lsn:string,transaction:bigint,timestamp:bigint>, {PLACE} bigint"
 )
 
+_TASK_RECORDS = 5_000  # fewer are one task's
+
 
 class Frames:
     """Of one reader. The last few in files are kept: those that a batch and the rounds beside it may still read."""
@@ -41,8 +44,7 @@ class Frames:
         if not any(batch.num_rows for batch in found):
             return spark.createDataFrame([], _SCHEMA)
         if sum(batch.nbytes for batch in found) <= FRAME_MEMORY_BYTES:
-            table = pa.Table.from_batches(found, RECORDS)
-            return spark.createDataFrame(table.append_column(PLACE, pa.array(range(len(table)), pa.int64())))
+            return spark.createDataFrame(_divided(pa.Table.from_batches(found, RECORDS)))
         mine = self._next_folder()
         place = 0
         for number, batch in enumerate(found):
@@ -60,3 +62,10 @@ class Frames:
             for old in sorted(self._folder.iterdir())[:-FRAMES_KEPT]:
                 shutil.rmtree(old, ignore_errors=True)
             return mine
+
+
+def _divided(table: pa.Table) -> pa.Table:
+    """With the places of its records, in as many pieces as there are processors: each piece is a task's."""
+    whole = table.append_column(PLACE, pa.array(range(len(table)), pa.int64())).combine_chunks()
+    records = max(_TASK_RECORDS, -(-len(whole) // (os.cpu_count() or 1)))
+    return pa.Table.from_batches(whole.to_batches(max_chunksize=records), whole.schema)

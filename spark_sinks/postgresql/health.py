@@ -32,6 +32,7 @@ class TableHealth:
         store: str,
         entity: str,
         slot: str,
+        publication: str,
         *,
         ask: Callable[[], tuple[ServerState, SourceTable | None]],
         known: Callable[[], KnownTable | None],
@@ -44,6 +45,7 @@ class TableHealth:
         self._store = store
         self._entity = entity
         self._slot = slot
+        self._publication = publication
         self._ask = ask
         self._known = known
         self._former = former
@@ -67,7 +69,7 @@ class TableHealth:
         if table is None or table.oid != origin.table:
             return SourceHealth("failed", self._gone())
         if not self._is_published(state, table.oid):
-            return SourceHealth("failed", _words(not_published(self._store, self._slot, table)))
+            return SourceHealth("failed", _words(not_published(self._store, self._publication, table)))
         known = self._known()
         broken = None if known is None else known.broken_by(known_now(known.database, table))
         if broken is not None:

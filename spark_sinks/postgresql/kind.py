@@ -9,7 +9,8 @@ from mvserver import config_values as read
 from mvserver.config_values import Row
 from spark_sinks.postgresql.metadata import METADATA_TYPE
 from spark_sinks.postgresql.options import PostgresOptions
-from spark_sinks.store_kind import Source, StoreKind, StoreSettings
+from spark_sinks.postgresql.slot_names import PROPERTY, check_name
+from spark_sinks.store_kind import EntityProperty, Source, StoreKind, StoreSettings
 
 if TYPE_CHECKING:
     from spark_sinks.base import KnownColumns, SourceReader, StoreClient
@@ -50,7 +51,12 @@ def _reader(source: Source[PostgresOptions], settings: StoreSettings) -> SourceR
         keyed=source.changelog,
         timeout_s=_timeout_s(settings),
         record_bytes_max=settings.record_bytes_max,
+        slot=source.reading.get(PROPERTY),
     )
+
+
+def _check_reading(client: StoreClient, entity: str, reading: Mapping[str, str], is_read: bool) -> None:
+    cast("PostgresClient", client).check_reading(reading[PROPERTY], is_read=is_read)
 
 
 POSTGRESQL = StoreKind(
@@ -62,6 +68,8 @@ POSTGRESQL = StoreKind(
     default_format="json",
     metadata=METADATA_TYPE,
     secret_keys=("postgres.password",),
+    entity_properties=(EntityProperty(PROPERTY, reading=check_name),),
+    check_reading=_check_reading,
     entity_hint="An entity of such a store is a table, which is made in its own database.",
     has_keys=True,
     key_formats=("json",),

@@ -12,6 +12,7 @@ SLOT_TIMEOUT_S = 60.0  # for a new slot, which waits for all transactions that a
 START_TIMEOUT_S = 5.0  # for the slot of a query that begins at the latest change; a statement waits for it
 STATUS_INTERVAL_S = 10.0  # between two words to the server; it ends a connection that is silent for 60 s
 RECONNECT_PAUSE_S = 1.0
+SLOT_PAUSE_S = 0.1  # between two attempts to take up or to drop a slot
 SLOT_FREE_S = 5.0  # so long a slot may be busy with a stream that has ended, before that is a problem
 SLOT_FREE_PAUSE_S = 0.05
 CHUNK_RECORDS = 8_192  # of records that are kept together

@@ -22,7 +22,7 @@ import pyarrow as pa
 
 from mvserver import sqlstates
 from mvserver.errors import SqlError
-from spark_sinks.base import Position, RecordOrder
+from spark_sinks.base import KeptHistory, Position, RecordOrder
 from spark_sinks.postgresql import positions as at
 from spark_sinks.postgresql import slots, timelines
 from spark_sinks.postgresql.capture import Capture
@@ -67,9 +67,10 @@ class PostgresReader:
         keyed: bool,
         timeout_s: float = POSTGRES_TIMEOUT_S,
         record_bytes_max: int,
+        slot: str | None = None,
     ) -> None:
-        """``keyed``: records are rows of a changelog. The slot is named after the folder ``work``, which is the
-        pipeline's."""
+        """``keyed``: records are rows of a changelog. The ``slot`` is as a statement names it, or after the folder
+        ``work``, which is the pipeline's."""
         self._store = store
         self._options = options
         self._entity = entity
@@ -77,11 +78,11 @@ class PostgresReader:
         self._keyed = keyed
         self._timeout_s = timeout_s
         self._record_bytes_max = record_bytes_max
-        self.slot = slots.PREFIX + work.name.replace("-", "_").lower()[:46]
         self._opening = threading.RLock()  # one thread makes the slot and the spool, or takes them away
         self._lock = threading.RLock()
         self._given_up = threading.Event()
-        self._held_slot = HeldSlot(store, self.slot, work, timeout_s=timeout_s, given_up=self._given_up)
+        self._held_slot = HeldSlot(store, slot, work, timeout_s=timeout_s, given_up=self._given_up)
+        self.slot, self._publication = self._held_slot.name, self._held_slot.publication
         self._admin: Connection | None = None
         self._admin_lock = threading.Lock()
         self._spool: Spool | None = None
@@ -100,11 +101,13 @@ class PostgresReader:
         self._frames = Frames(work / "frames")
         self._batch_end: Position = {}
         self._warned_at = 0.0
+        self._retained: int | None = None  # bytes of the log that the slot holds back, at the last look
         self.positions = PostgresPositions(self._count, self._limited)
         self.health = TableHealth(
             store,
             entity,
             self.slot,
+            self._publication,
             ask=self._ask,
             known=lambda: self._table if self._keyed else None,
             former=self._former_timelines,
@@ -128,7 +131,7 @@ class PostgresReader:
             if self._admin is None or self._admin.closed or self._admin.broken:
                 self._admin = self._connect()
             try:
-                state = slots.look(self._store, self._admin, self.slot)
+                state = slots.look(self._store, self._admin, self.slot, self._publication)
                 with reported(self._store):
                     table = find_table(self._admin, self._entity)
             except SqlError:
@@ -141,7 +144,8 @@ class PostgresReader:
 
     def _warn(self, state: slots.ServerState) -> None:
         """Before the server's disk fills."""
-        held = 0 if state.slot is None else state.slot.retained
+        self._retained = None if state.slot is None else state.slot.retained
+        held = self._retained or 0
         if held > SLOT_LAG_WARNING_BYTES and time.monotonic() - self._warned_at > 60:
             self._warned_at = time.monotonic()
             _log.warning(
@@ -167,7 +171,7 @@ class PostgresReader:
         """For the capture, each time that it connects: what is sent next follows what the spool has."""
         stream = self._stream(given_up)
         try:
-            self._check_continues(stream, slots.look(self._store, stream.connection, self.slot))
+            self._check_continues(stream, slots.look(self._store, stream.connection, self.slot, self._publication))
         except BaseException:
             stream.close()
             raise
@@ -254,7 +258,7 @@ class PostgresReader:
     def _open(self, create_within_s: float | None) -> tuple[Spool, bool]:
         connection = self._connect()
         try:
-            state = slots.look(self._store, connection, self.slot)
+            state = slots.look(self._store, connection, self.slot, self._publication)
             with reported(self._store):
                 table = find_table(connection, self._entity)
             if table is None:
@@ -283,7 +287,9 @@ class PostgresReader:
                 record_bytes_max=self._record_bytes_max,
                 numbers=self._numbers_now,
             )
-            self._capture = Capture(self._continued, self.slot, self._spool, records, lambda: self._read)
+            self._capture = Capture(
+                self._continued, self.slot, self._publication, self._spool, records, lambda: self._read
+            )
             self._capture.ask(self._wanted)
             return self._spool, made
 
@@ -451,7 +457,7 @@ class PostgresReader:
             is_lost = isinstance(start, SqlError) or start > spool.end or state.system != origin.system
             if is_lost or table.oid != origin.table:
                 self._end_reading()
-                self._drop_slot()
+                self._drop_slot(forgotten=False)
 
     def _taken(self) -> Position:
         snapshot_id = uuid.uuid4().hex[:12]
@@ -466,7 +472,7 @@ class PostgresReader:
 
     def _copied(self, snapshot_id: str) -> Position:
         stream, copy = self._stream(), None
-        name = f"{self.slot[:50]}_{uuid.uuid4().hex[:8]}"
+        name = f"{self._publication[:50]}_{uuid.uuid4().hex[:8]}"
         try:
             with stream.connection.answering_within(SLOT_TIMEOUT_S):
                 exported = slots.create_slot(self._store, stream.connection, name, temporary=True, export=True)
@@ -537,6 +543,9 @@ class PostgresReader:
                 spool.release(least)
                 capture.ask()
 
+    def kept(self) -> KeptHistory:
+        return KeptHistory(self.slot, self._retained)
+
     def forget(self) -> None:
         """The slot and the publication go. Where the server does not answer they stay, and its log with them."""
         self.close()
@@ -548,10 +557,10 @@ class PostgresReader:
             )
             raise
 
-    def _drop_slot(self) -> None:
+    def _drop_slot(self, *, forgotten: bool = True) -> None:
         connection = self._connect()
         try:
-            self._held_slot.drop(connection)
+            self._held_slot.drop(connection, forgotten=forgotten)
         finally:
             connection.close()
 

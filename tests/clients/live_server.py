@@ -79,6 +79,9 @@ class HandMadeEngine:
     def check_plan(self, plan: object) -> None:
         return
 
+    def check_reading(self, store: object, relation: object, scan: object) -> None:
+        return
+
     def subscribe(self, plan: ContinuousPlan, start_position: str) -> PushRows:
         """A push query whose rows a test puts."""
         rows = PushRows(on_close=lambda: self.pushes.remove(rows))

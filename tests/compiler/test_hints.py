@@ -56,6 +56,7 @@ def test_every_refusal_is_raised_with_a_hint(file: Path) -> None:
         "SELECT s, count(*) FROM everything GROUP BY TUMBLE(ts, INTERVAL '1' MINUTE), s",
         "SELECT s FROM everything WITH ('expression.error.handling' = 'NULL')",
         "SELECT s FROM everything WITH ('source.deserialization.error.log.topic' = 't')",
+        "SELECT s FROM everything WITH ('postgresql.slot.name' = 'x')",
         "SELECT s FROM everything QUERY WITH ('resume.from.query.id' = 'q')",
         "SELECT s FROM everything QUERY WITH ('parallelism.max' = 2)",
         "SELECT arr[1:2] FROM everything",

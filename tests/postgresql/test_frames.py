@@ -23,6 +23,9 @@ class Files:
     def parquet(self, folder: str) -> pa.Table:
         return pa.parquet.read_table(folder)
 
+    def createDataFrame(self, table: pa.Table) -> pa.Table:
+        return table
+
 
 def batch(*values: bytes) -> pa.RecordBatch:
     columns = RecordColumns()
@@ -48,3 +51,17 @@ def test_what_a_killed_process_has_left_is_in_nobodys_way(tmp_path: Path, monkey
     assert len(list((tmp_path / "frames").iterdir())) == frames.FRAMES_KEPT
     made.remove()
     assert not (tmp_path / "frames").exists()
+
+
+@pytest.mark.parametrize(("records", "pieces"), [(100, [100]), (5000, [5000]), (12_001, [6001, 6000])])
+def test_many_records_are_divided_among_the_processors(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, records: int, pieces: list[int]
+) -> None:
+    """Whatever the batches of the spool are."""
+    monkeypatch.setattr("os.cpu_count", lambda: 2)
+    spark: Any = Files()
+    texts = [b"%d" % number for number in range(records)]
+    found = [batch(*texts[at : at + 997]) for at in range(0, records, 997)]
+    frame = Frames(tmp_path / "frames").frame(spark, found)
+    assert [each.num_rows for each in frame.to_batches()] == pieces
+    assert values(frame) == texts

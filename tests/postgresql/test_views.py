@@ -352,3 +352,54 @@ def test_no_slot_is_left_behind(source: psycopg.Connection[Any], logical_postgre
             server.wait_for(lambda: slots(again) == 0, WITHIN_S, "the slot is still there")
             assert again.execute("SELECT count(*) FROM pg_publication").fetchone() == (0,)
             again.execute("DROP TABLE lots")
+
+
+def test_a_slot_that_statements_name(server: LiveServer, source: psycopg.Connection[Any]) -> None:
+    """One relation names it, a query another one; each is one reading's, also over a kill."""
+    source.execute("CREATE TABLE lanes (id int PRIMARY KEY, n int); INSERT INTO lanes VALUES (1, 1), (2, 2)")
+    source.execute("SELECT pg_create_logical_replication_slot('theirs', 'pgoutput')")
+    source.execute("SELECT pg_create_logical_replication_slot('decoding', 'test_decoding')")
+    source.execute("UPDATE lanes SET n = 10 WHERE id = 1")
+    for statement, sqlstate, message in (
+        ("CREATE CHANGELOG lanes WITH ('store' = pg, 'postgresql.slot.name' = 'A-b')", "42602",
+         'replication slot name "A-b" contains invalid character'),
+        ("CREATE CHANGELOG lanes WITH ('store' = pg, 'postgresql.slot.name' = 'decoding')", "55000",
+         'replication slot "decoding" of store "pg" cannot be read'),
+    ):  # fmt: skip
+        with pytest.raises(psycopg.Error) as refused:
+            server.run(statement)
+        assert (refused.value.sqlstate, refused.value.diag.message_primary) == (sqlstate, message)
+    server.run(
+        "CREATE CHANGELOG lanes WITH ('store' = pg, 'postgresql.slot.name' = 'theirs')",
+        "CREATE STREAM lane_changes WITH ('store' = pg, 'topic' = 'lanes')",
+        "CREATE MATERIALIZED VIEW lanes_now AS SELECT id, n FROM lanes",
+        "CREATE MATERIALIZED VIEW lanes_sum AS SELECT sum(n) AS n FROM lanes",
+        "CREATE MATERIALIZED VIEW lane_ops AS SELECT op, count(*) AS n FROM lane_changes "
+        "WITH ('postgresql.slot.name' = 'ours') GROUP BY op",
+    )
+    wait_rows(server, "SELECT id, n FROM lanes_now", [(1, 10), (2, 2)])
+    wait_rows(server, "SELECT op, n FROM lane_ops", [("r", 2)])
+    names = "SELECT slot_name, active FROM pg_replication_slots ORDER BY 1"
+    assert source.execute(names).fetchall() == [("decoding", False), ("ours", True), ("theirs", True)]
+    held = "SELECT held_by, held_bytes > 0 FROM mv_catalog.pipelines WHERE entity = 'lanes'"
+    wait_rows(server, held, [("ours", True), ("theirs", True)])
+    for statement in (
+        "CREATE MATERIALIZED VIEW other AS SELECT op FROM lane_changes WITH ('postgresql.slot.name' = 'theirs')",
+        "CREATE MATERIALIZED VIEW other AS SELECT id FROM lanes WITH ('postgresql.slot.name' = 'ours')",
+    ):
+        with pytest.raises(psycopg.Error) as refused:
+            server.run(statement)
+        assert refused.value.sqlstate == "55006"
+    server.kill()
+    source.execute("INSERT INTO lanes VALUES (3, 3); DELETE FROM lanes WHERE id = 2")
+    server.start()
+    wait_rows(server, "SELECT id, n FROM lanes_now", [(1, 10), (3, 3)])
+    wait_rows(server, "SELECT n FROM lanes_sum", [(13,)])
+    wait_rows(server, "SELECT op, n FROM lane_ops", [("r", 2), ("c", 1), ("d", 1)])
+    server.run(*(f"DROP MATERIALIZED VIEW {view}" for view in ("lanes_now", "lanes_sum", "lane_ops")))
+    free = [("decoding", False), ("theirs", False)]  # which the server may say a moment later
+    server.wait_for(lambda: source.execute(names).fetchall() == free, WITHIN_S, "the slots are not as they were")
+    assert source.execute("SELECT count(*) FROM pg_publication").fetchone() == (0,)
+    source.execute("SELECT pg_drop_replication_slot(slot_name) FROM pg_replication_slots")
+    server.run("DROP CHANGELOG lanes", "DROP STREAM lane_changes")
+    source.execute("DROP TABLE lanes")

@@ -78,6 +78,9 @@ class FakeEngine:
     def check_plan(self, plan: object) -> None:
         self._call("check_plan")
 
+    def check_reading(self, store: Store, relation: object, scan: object) -> None:
+        return
+
 
 @dataclass
 class MemoryClient:

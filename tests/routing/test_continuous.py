@@ -215,6 +215,19 @@ def test_terminate_and_restart(filled: Bench) -> None:
     assert filled.engine.calls[-1] == ("restart", query.id, True)
 
 
+def test_a_restart_with_a_snapshot_builds_a_view_anew(filled: Bench) -> None:
+    filled.run(VIEW)
+    (query,) = filled.catalog.queries.all()
+    filled.run(f"TERMINATE QUERY '{query.id}'")
+    filled.run(f"RESTART QUERY '{query.id}' WITH SNAPSHOT")
+    assert filled.catalog.queries.get(query.id).desired_state == "running"
+    assert filled.engine.calls[-2:] == [("restart", query.id, False), ("refresh", query.id)]
+    filled.run(f"DROP MATERIALIZED VIEW {VIEW.split()[3]}")
+    filled.run("CREATE STREAM copied WITH ('store' = f, 'value.format' = 'json') AS SELECT * FROM clicks")
+    (query,) = filled.catalog.queries.all()
+    assert filled.error(f"RESTART QUERY '{query.id}' WITH SNAPSHOT").sqlstate == "0A000"
+
+
 def test_a_restart_that_fails_leaves_the_query_terminated(filled: Bench) -> None:
     filled.run(VIEW)
     (query,) = filled.catalog.queries.all()

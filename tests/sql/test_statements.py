@@ -421,6 +421,7 @@ CASES: list[tuple[str, Any]] = [
      expect(TerminateQuery, id="fe5a1c0b-0a1b-4c2d-8e3f-001122334455")),
     ("TERMINATE QUERY \"Q-1\"", expect(TerminateQuery, id="Q-1")),
     ("RESTART QUERY 'q1' SKIP REJECTED", expect(RestartQuery, id="q1", skip_rejected=True)),
+    ("RESTART QUERY 'q1' WITH SNAPSHOT", expect(RestartQuery, id="q1", skip_rejected=False, with_snapshot=True)),
     ("RESTART QUERY q1", expect(RestartQuery, id="q1")),
     ("SUBSCRIBE TO s.v", expect(Subscribe, name=name("s", "v"), snapshot=False, since=None)),
     ("SUBSCRIBE v WITH (SNAPSHOT)", expect(Subscribe, name=name("v"), snapshot=True, since=None)),

@@ -32,6 +32,7 @@ class TerminateQuery(Statement, kind=Kind.CONTINUOUS):
 class RestartQuery(Statement, kind=Kind.CONTINUOUS):
     id: str
     skip_rejected: bool = False
+    with_snapshot: bool = False  # anew, with all that its source has now
 
 
 @dataclass(frozen=True)

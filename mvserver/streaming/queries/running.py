@@ -21,7 +21,13 @@ from mvserver.streaming.queries.derived import DerivedSource, Feed
 from mvserver.streaming.queries.freshness import KeptView
 from mvserver.streaming.queries.outbox_relay import OutboxRelay
 from mvserver.streaming.queries.outputs import output_status
-from mvserver.streaming.queries.status import WRITING, pipeline_status, sink_pipeline_status, view_status
+from mvserver.streaming.queries.status import (
+    WRITING,
+    kept_for,
+    pipeline_status,
+    sink_pipeline_status,
+    view_status,
+)
 from mvserver.streaming.spark.state import SparkState
 
 
@@ -121,7 +127,9 @@ def pipeline_statuses(running: Iterable[RunningQuery], spark: SparkState) -> Seq
         source_id = known.query.source_ids[0]
         if known.sink is not None:
             status = known.sink.status(spark)
-            found[known.query.id] = sink_pipeline_status(status, source_id, known.sink.generation)
+            found[known.query.id] = sink_pipeline_status(
+                status, source_id, known.sink.generation, kept_for(known.sink.reader)
+            )
         elif known.derived is not None:
             for pipeline in known.derived.pipelines:
                 found[pipeline.id] = pipeline_status(pipeline, known.query.sink_id, spark)

@@ -49,12 +49,7 @@ class SourcePipelines:
 
     def of_source(self, store: Store, stream: Relation, plan: ContinuousPlan) -> tuple[Pipeline, bool]:
         """The pipeline of a source, and whether nothing has been read by it yet."""
-        entity = stream.entity or ""
-        # Where Spark types the records, by what is declared, each relation needs a scan of its own.
-        own = stream.id if format_of(plan.scan.value_format).typed_by_spark else ""
-        if stream.kind == CHANGELOG and self._services.stores.kind(store.type).changelogs_apart:
-            own = CHANGELOG
-        pipeline_id = str(uuid.uuid5(_NAMESPACE, f"{store.id}/{entity}/{own}"))
+        pipeline_id, entity = self._pipeline_id(store, stream, plan.scan), stream.entity or ""
         found = self._pipelines.get(pipeline_id)
         if found is not None:
             return found, False
@@ -66,6 +61,18 @@ class SourcePipelines:
         pipeline = Pipeline(pipeline_id, reader, self._pipeline_services)
         self._pipelines[pipeline_id] = pipeline
         return pipeline, self._services.writer.pipeline_position(pipeline_id) is None
+
+    def reads(self, store: Store, stream: Relation, scan: Scan) -> bool:
+        """Whether there is a pipeline that reads what the scan does."""
+        return self._pipeline_id(store, stream, scan) in self._pipelines
+
+    def _pipeline_id(self, store: Store, stream: Relation, scan: Scan) -> str:
+        # Where Spark types the records, by what is declared, each relation needs a scan of its own.
+        own = stream.id if format_of(scan.value_format).typed_by_spark else ""
+        if stream.kind == CHANGELOG and self._services.stores.kind(store.type).changelogs_apart:
+            own = CHANGELOG
+        reading = "".join(f"/{name}={value}" for name, value in scan.reading)
+        return str(uuid.uuid5(_NAMESPACE, f"{store.id}/{stream.entity or ''}/{own}{reading}"))
 
     def of_scan(self, scan: Scan) -> tuple[Pipeline, bool]:
         """That of a stored relation which is a side of a join."""

@@ -13,7 +13,7 @@ from mvserver.streaming.api import Backfill, PipelineState, PipelineStatus, Quer
 from mvserver.streaming.pipeline.pipeline import Pipeline
 from mvserver.streaming.pipeline.subscribers import Subscriber
 from mvserver.streaming.spark.state import SparkState
-from spark_sinks.base import Position
+from spark_sinks.base import KeptHistory, Position, SourceReader
 
 WRITING = "a query that writes is read in batches"
 
@@ -76,10 +76,17 @@ def pipeline_status(pipeline: Pipeline, source_id: str, spark: SparkState) -> Pi
         error=error,
         lane=pipeline.lane,
         lane_reason=pipeline.lane_reason,
+        kept=kept_for(pipeline.reader),
     )
 
 
-def sink_pipeline_status(status: QueryStatus, source_id: str, generation: int) -> PipelineStatus:
+def kept_for(reader: SourceReader) -> KeptHistory | None:
+    return None if reader.held is None else reader.held.kept()
+
+
+def sink_pipeline_status(
+    status: QueryStatus, source_id: str, generation: int, kept: KeptHistory | None
+) -> PipelineStatus:
     """Of a query that writes, which has a pipeline of its own."""
     state = PipelineState.IDLE if status.state is QueryState.TERMINATED else PipelineState(status.state.value)
     return PipelineStatus(
@@ -93,6 +100,7 @@ def sink_pipeline_status(status: QueryStatus, source_id: str, generation: int) -
         records_per_s=status.rows_in_per_s,
         error=status.error,
         lane_reason=WRITING,
+        kept=kept,
     )
 
 

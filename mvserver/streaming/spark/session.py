@@ -47,6 +47,9 @@ _SETTINGS = {
     "spark.sql.streaming.numRecentProgressUpdates": "20",
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "100000",
+    # Rows from the driver are read by tasks: as a part of the plan they would be evaluated by its optimizer, without
+    # compiled code and one after the other (measured: 26 instead of 13 us a record).
+    "spark.sql.execution.arrow.localRelationThreshold": "0",
     "spark.locality.wait": "0",
     "spark.driver.maxResultSize": "512m",  # a batch of larger rows is tried again with fewer
     "spark.ui.enabled": "false",

@@ -78,13 +78,13 @@ def _sources(bench: Bench) -> Iterator[Sequence[Source]]:
         postgres = LogicalPostgres(folder / "postgres")
         stack.callback(postgres.stop, "immediate")
         files = folder / "files"
-        many, some, few = (int(records * scale) for records in (2_000_000, 300_000, 100_000))
+        many, few = (int(records * scale) for records in (2_000_000, 100_000))
         yield [
             Source(stores.files(files), folder, "STREAM", many, _read_files(files)),
             Source(_topics(bench.broker), folder, "STREAM", many, _read_topic(bench.broker)),
             Source(_streams(emulator), folder, "STREAM", few, _read_stream(emulator)),
-            Source(_table(postgres), folder, "STREAM", some, _read_slot(postgres)),
-            Source(replace(_table(postgres), n="n"), folder, "CHANGELOG", some, _read_slot(postgres)),
+            Source(_table(postgres), folder, "STREAM", many, _read_slot(postgres)),
+            Source(replace(_table(postgres), n="n"), folder, "CHANGELOG", many, _read_slot(postgres)),
         ]
 
 

@@ -1,7 +1,9 @@
-"""RESTART QUERY: a failed or terminated one goes on from its position, and, where asked, past a rejected record."""
+"""RESTART QUERY: a failed or terminated one goes on from its position; where asked past a rejected record, or anew."""
 
 from __future__ import annotations
 
+from mvserver import sqlstates
+from mvserver.errors import SqlError
 from mvserver.front import Result
 from mvserver.routing import privileges
 from mvserver.routing.ports import Services
@@ -12,6 +14,7 @@ from mvserver.session.context import SessionContext
 from mvserver.sql.statements.queries import RestartQuery
 
 FIELDS = None
+_VIEW = "materialized_view"
 
 
 def run(statement: RestartQuery, context: SessionContext, services: Services, work: Work) -> Result:
@@ -19,6 +22,13 @@ def run(statement: RestartQuery, context: SessionContext, services: Services, wo
     before = catalog.queries.get(statement.id)
     privileges.require_query_owner(before, context, services)
     privileges.require_sources_of(before, services)
+    if statement.with_snapshot and before.kind != _VIEW:
+        raise SqlError(
+            sqlstates.FEATURE_NOT_SUPPORTED,
+            "RESTART QUERY ... WITH SNAPSHOT of a query that writes is not supported",
+            detail="What it has written would be there twice.",
+            hint="Drop the query, and create it anew with 'starting.position' = 'earliest'.",
+        )
     if work.rehearsal:
         return done("RESTART QUERY")
     wait_for_spark(context, services)
@@ -28,6 +38,8 @@ def run(statement: RestartQuery, context: SessionContext, services: Services, wo
             catalog.queries.set_desired_state(before.id, "running")
     try:
         services.engine.restart(before.id, skip_rejected=statement.skip_rejected)
+        if statement.with_snapshot:
+            services.engine.refresh(before.id)
     except BaseException:
         if before.desired_state != "running":
             with catalog.transaction():
