@@ -219,7 +219,7 @@ class EnumType:
 @dataclass(frozen=True)
 class Function:
     """CREATE FUNCTION. ``parameters`` are names and types; ``signature`` are the types without lengths and precisions,
-    by which functions of one name are told apart."""
+    by which functions of one name are told apart. An ``aggregate`` is called with the lists of a group's values."""
 
     id: str
     oid: int
@@ -238,6 +238,7 @@ class Function:
     updated_at: float = 0.0
     language: str = "python"
     acl: Acl | None = None
+    aggregate: bool = False
 
 
 @dataclass(frozen=True)

@@ -22,6 +22,7 @@ from catalog.migrations import (
     m0009_descriptor_sources,
     m0010_policies,
     m0011_functions,
+    m0012_aggregates,
 )
 from mvserver import sqlstates
 from mvserver.errors import SqlError
@@ -40,6 +41,7 @@ STEPS: tuple[Callable[[sqlite3.Connection], None], ...] = (
     m0009_descriptor_sources.apply,
     m0010_policies.apply,
     m0011_functions.apply,
+    m0012_aggregates.apply,
 )
 
 VERSION = len(STEPS)

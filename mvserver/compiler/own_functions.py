@@ -27,6 +27,7 @@ from mvserver.compiler.plans import ContinuousPlan, record_expressions
 from mvserver.compiler.row_functions import ROW_FUNCTIONS
 from mvserver.python_functions.definition import PythonFunction
 from mvserver.sql.names import OWN_FUNCTION
+from mvserver.sql.nodes import position_of
 from mvserver.sql.types import Kind, SqlType
 
 _GRAMMAR = frozenset({"grouping", "row"})
@@ -80,10 +81,26 @@ def may_be_own(node: exp.Expression) -> bool:
     return bool(_known.get().named((str(node.this),), None))
 
 
+def own_aggregate(node: exp.Expression) -> tuple[str, ...] | None:
+    """The name of a user's aggregate that a tree's node calls, with what is said before it; None: it calls none."""
+    if isinstance(node, exp.Dot) and isinstance(node.expression, exp.Anonymous) and isinstance(node.this, exp.Column):
+        parts = (*(str(part.this) for part in node.this.parts), str(node.expression.this))
+        position = position_of(node.expression)
+    elif isinstance(node, exp.Anonymous) and not isinstance(node.parent, exp.Dot) and not is_built_in(str(node.this)):
+        parts, position = (str(node.this),), position_of(node)
+    else:
+        return None
+    return parts if any(each.aggregate for each in _named(parts, position)) else None
+
+
+def _named(parts: Sequence[str], position: int | None) -> Sequence[PythonFunction]:
+    return _known.get().named(parts[1:] if parts[0] == OWN_FUNCTION and len(parts) == 2 else parts, position)
+
+
 def call_own(parts: Sequence[str], arguments: Sequence[Expression], position: int | None) -> Expression | None:
     """A call of a user's function; None where there is none of the name."""
     functions = _known.get()
-    found = functions.named(parts[1:] if parts[0] == OWN_FUNCTION and len(parts) == 2 else parts, position)
+    found = _named(parts, position)
     if not found:
         return None
     name = parts[-1]

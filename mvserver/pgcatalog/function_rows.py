@@ -21,8 +21,9 @@ def functions(snapshot: CatalogSnapshot) -> Iterator[Row]:
         yield {
             "_db": snapshot.databases_by_id[schema.database_id].oid, "_o": each.oid, "oid": each.oid,
             "proname": each.name, "pronamespace": schema.oid, "proowner": snapshot.role_oid(each.owner),
-            "prolang": _LANGUAGE_OID, "procost": 100.0, "prorows": 0.0, "prokind": "f", "prosecdef": False,
-            "proleakproof": False, "proisstrict": each.strict, "proretset": False, "provolatile": "i",
+            "prolang": _LANGUAGE_OID, "procost": 100.0, "prorows": 0.0,
+            "prokind": "a" if each.aggregate else "f", "prosecdef": False, "proleakproof": False,
+            "proisstrict": each.strict, "proretset": False, "provolatile": "i",
             "proparallel": "s", "pronargs": len(types), "pronargdefaults": 0,
             "prorettype": _oid(parse_type(each.result)), "proargtypes": types,
             "proargnames": [name for name, _ in each.parameters] or None, "prosrc": each.body,

@@ -29,6 +29,7 @@ def definition(function: Function) -> PythonFunction:
         function.timeout_ms,
         function.memory_bytes,
         function.confined,
+        function.aggregate,
     )
 
 
@@ -46,11 +47,11 @@ def named(name: ObjectName, context: SessionContext, services: Services) -> tupl
     return found if types is None else tuple(each for each in found if each.signature == signature(types))
 
 
-def missing(name: ObjectName) -> str:
+def missing(name: ObjectName, what: str = "function") -> str:
     """PostgreSQL's words for a function that is not there."""
     if isinstance(name, FunctionName) and name.types is not None:
-        return f"function {'.'.join(name.parts)}({', '.join(map(postgres_name, name.types))}) does not exist"
-    return f'could not find a function named "{name}"'
+        return f"{what} {'.'.join(name.parts)}({', '.join(map(postgres_name, name.types))}) does not exist"
+    return f'could not find {"an" if what == "aggregate" else "a"} {what} named "{name}"'
 
 
 def function(name: ObjectName, context: SessionContext, services: Services) -> Function:

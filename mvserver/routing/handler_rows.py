@@ -27,7 +27,14 @@ from mvserver.routing.handlers.entities import (
     list_entities,
     print_entity,
 )
-from mvserver.routing.handlers.functions import create_function, describe_function, drop_function, list_functions
+from mvserver.routing.handlers.functions import (
+    create_aggregate,
+    create_function,
+    describe_function,
+    drop_aggregate,
+    drop_function,
+    list_functions,
+)
 from mvserver.routing.handlers.namespaces import (
     create_database,
     create_schema,
@@ -119,7 +126,14 @@ from mvserver.sql.statements.descriptor_sources import (
     ListDescriptors,
     ListDescriptorSources,
 )
-from mvserver.sql.statements.functions import CreateFunction, DescribeFunction, DropFunction, ListFunctions
+from mvserver.sql.statements.functions import (
+    CreateAggregate,
+    CreateFunction,
+    DescribeFunction,
+    DropAggregate,
+    DropFunction,
+    ListFunctions,
+)
 from mvserver.sql.statements.namespaces import (
     CreateDatabase,
     CreateSchema,
@@ -262,6 +276,8 @@ ROWS: dict[type[Statement], Row] = {
     DropType: _row(drop_type),
     CreateFunction: _row(create_function),
     DropFunction: _row(drop_function),
+    CreateAggregate: _row(create_aggregate),
+    DropAggregate: _row(drop_aggregate),
     ListFunctions: _row(list_functions),
     DescribeFunction: _row(describe_function),
     ListSchemas: _row(list_schemas),

@@ -9,7 +9,7 @@ from mvserver.sql.statements.api_tokens import CreateApiToken, DropApiToken
 from mvserver.sql.statements.base import Kind, Statement
 from mvserver.sql.statements.copying import CopyFrom
 from mvserver.sql.statements.descriptor_sources import CreateDescriptorSource, DropDescriptorSource
-from mvserver.sql.statements.functions import CreateFunction, DropFunction
+from mvserver.sql.statements.functions import CreateAggregate, CreateFunction, DropAggregate, DropFunction
 from mvserver.sql.statements.namespaces import CreateDatabase, CreateSchema, DropDatabase, DropSchema
 from mvserver.sql.statements.policies import AlterPolicy, CreatePolicy, DropPolicy, SetRowSecurity
 from mvserver.sql.statements.privileges import AlterOwner
@@ -60,6 +60,8 @@ _TAGS: dict[type[Statement], str] = {
     DropApiToken: "DROP API_TOKEN",
     CreateFunction: "CREATE FUNCTION",
     DropFunction: "DROP FUNCTION",
+    CreateAggregate: "CREATE AGGREGATE",
+    DropAggregate: "DROP AGGREGATE",
     CreatePolicy: "CREATE POLICY",
     AlterPolicy: "ALTER POLICY",
     DropPolicy: "DROP POLICY",

@@ -14,7 +14,6 @@ _STREAM = "Use CREATE STREAM name (columns) WITH (...) to declare a source."
 _DROP_CREATE = "Drop the object and create it anew."
 _GROUPS = "Use CREATE ROLE, GRANT role TO role and DROP ROLE."
 _FUNCTIONS = "Use the built-in functions."
-_AGGREGATES = "Make a function over an array, and call it over array_agg in a sub-query: docs/sql/own-functions.md."
 _JARS = "Functions of one's own are in Python: CREATE FUNCTION ... LANGUAGE PYTHON."
 _POOL = "One server runs all queries; there is no compute pool to manage."
 _SECURITY = "Access is decided by roles: see CREATE ROLE and GRANT."
@@ -31,7 +30,6 @@ _REFUSED: dict[str, str | None] = {
     "create or": "Drop the object first: DROP ... IF EXISTS name.",
     "create group": _GROUPS,
     "create function_source": _JARS,
-    "create aggregate": _AGGREGATES,
     "create procedure": _FUNCTIONS,
     "create domain": None,
     "create sequence": None,

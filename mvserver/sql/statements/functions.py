@@ -44,6 +44,11 @@ class CreateFunction(Statement, kind=Kind.DDL):
 
 
 @dataclass(frozen=True)
+class CreateAggregate(CreateFunction, kind=Kind.DDL):
+    """Its body has a list of each argument's values."""
+
+
+@dataclass(frozen=True)
 class DropFunction(Statement, kind=Kind.DDL):
     """``arguments`` are the types of each one's arguments, or None where the name alone is said."""
 
@@ -54,8 +59,15 @@ class DropFunction(Statement, kind=Kind.DDL):
 
 
 @dataclass(frozen=True)
-class ListFunctions(Statement, kind=Kind.INSPECTION):
+class DropAggregate(DropFunction, kind=Kind.DDL):
     pass
+
+
+@dataclass(frozen=True)
+class ListFunctions(Statement, kind=Kind.INSPECTION):
+    """``aggregates``: only these."""
+
+    aggregates: bool = False
 
 
 @dataclass(frozen=True)

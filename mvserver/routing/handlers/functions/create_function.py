@@ -8,7 +8,7 @@ from __future__ import annotations
 import keyword
 from dataclasses import replace
 
-from catalog.dependencies import called
+from catalog.dependencies import called, kind
 from catalog.model import Function
 from mvserver import limits, sqlstates
 from mvserver.compiler.own_functions import is_built_in
@@ -33,21 +33,46 @@ _MEGABYTE = 2**20
 
 
 def run(statement: CreateFunction, context: SessionContext, services: Services, work: Work) -> Result:
+    create(statement, context, services, work, aggregate=False)
+    return done(TAG)
+
+
+def create(
+    statement: CreateFunction, context: SessionContext, services: Services, work: Work, *, aggregate: bool
+) -> None:
+    """A function, or an aggregate."""
     catalog = services.catalog
     privileges.require_attribute(context, services, privileges.CREATEFUNCTION, "create function")
-    made = _function(statement, context, services)
+    made = replace(_function(statement, context, services), aggregate=aggregate)
     _check_body(statement)
     if not work.rehearsal:
         made = replace(made, confined=_try(made, context))
     with catalog.transaction():
         schema, _ = lookup.new_relation(statement.name, context, services)
+        _check_kind(statement, made, services)
         old = catalog.functions.find(schema.id, made.name, made.signature)
         if old is None or not statement.or_replace:
             catalog.functions.add(made)
         else:
             privileges.require_relation_owner(old, context, services, statement.name.position)
             _replace(old, made, services)
-    return done(TAG)
+
+
+def _check_kind(statement: CreateFunction, made: Function, services: Services) -> None:
+    """A name means functions or aggregates: how its arguments are read depends on that."""
+    others = [
+        each for each in services.catalog.functions.named(made.schema_id, made.name) if each.aggregate != made.aggregate
+    ]
+    if not others:
+        return
+    what = "an aggregate function" if others[0].aggregate else "a function"
+    raise SqlError(
+        sqlstates.WRONG_OBJECT_TYPE,
+        "cannot change routine kind" if statement.or_replace else f'"{made.name}" is the name of {what}',
+        detail=f'"{made.name}" is {what}.' if statement.or_replace else None,
+        hint="A name is either that of functions or that of aggregates.",
+        position=statement.name.position,
+    )
 
 
 def _function(statement: CreateFunction, context: SessionContext, services: Services) -> Function:
@@ -179,12 +204,12 @@ def _try(function: Function, context: SessionContext) -> bool:
 
 
 def _replace(old: Function, new: Function, services: Services) -> None:
-    subject = f"function {called(old)}"
+    subject = f"{kind(old)} {called(old)}"
     if old.result != new.result:
         raise SqlError(
             sqlstates.INVALID_FUNCTION_DEFINITION,
             "cannot change return type of existing function",
-            hint=f"Use DROP {subject.upper().partition(' ')[0]} {called(old)} first.",
+            hint=f"Use DROP {kind(old).upper()} {called(old)} first.",
         )
     if functions.definition(old).digest == functions.definition(new).digest:
         return
