@@ -18,7 +18,7 @@ from mvserver.errors import SqlError
 
 _COLUMNS = (
     "id, oid, schema_id, name, signature, parameters, result, language, body, strict, timeout_ms, memory_bytes, "
-    "confined, owner, created_at, updated_at, acl, aggregate"
+    "confined, owner, created_at, updated_at, acl, aggregate, source_id, method"
 )
 _SELECT = f"SELECT {_COLUMNS} FROM functions"
 
@@ -38,6 +38,10 @@ class Functions:
     def by_id(self, id_: str) -> Function | None:
         rows = self._connection.read(f"{_SELECT} WHERE id = ?", (id_,))
         return _function(rows[0]) if rows else None
+
+    def of_source(self, source_id: str) -> tuple[Function, ...]:
+        rows = self._connection.read(f"{_SELECT} WHERE source_id = ? ORDER BY name, signature", (source_id,))
+        return tuple(map(_function, rows))
 
     def named(self, schema_id: str, name: str) -> tuple[Function, ...]:
         rows = self._connection.read(
@@ -64,12 +68,12 @@ class Functions:
             function, id=str(uuid.uuid4()), oid=next_oid(self._connection), created_at=now, updated_at=now, acl=acl
         )
         self._connection.write(
-            f"INSERT INTO functions ({_COLUMNS}) VALUES ({', '.join('?' * 18)})",
+            f"INSERT INTO functions ({_COLUMNS}) VALUES ({', '.join('?' * 20)})",
             (
                 made.id, made.oid, made.schema_id, made.name, made.signature, records.pairs_text(made.parameters),
                 made.result, made.language, made.body, made.strict, made.timeout_ms, made.memory_bytes,
                 made.confined, made.owner, made.created_at, made.updated_at, records.acl_text(made.acl),
-                made.aggregate,
+                made.aggregate, made.source_id, made.method,
             ),
         )  # fmt: skip
         return made
@@ -78,10 +82,10 @@ class Functions:
         """Another text, under the same name, owner and privileges."""
         self._connection.write(
             "UPDATE functions SET parameters = ?, body = ?, strict = ?, timeout_ms = ?, memory_bytes = ?, "
-            "confined = ?, updated_at = ? WHERE id = ?",
+            "confined = ?, updated_at = ?, source_id = ?, method = ?, language = ? WHERE id = ?",
             (
                 records.pairs_text(new.parameters), new.body, new.strict, new.timeout_ms, new.memory_bytes,
-                new.confined, time.time(), old.id,
+                new.confined, time.time(), new.source_id, new.method, new.language, old.id,
             ),
         )  # fmt: skip
 
@@ -109,4 +113,6 @@ def _function(row: Row) -> Function:
         updated_at=row[15],
         acl=records.acl(row[16]),
         aggregate=bool(row[17]),
+        source_id=row[18],
+        method=row[19],
     )

@@ -239,6 +239,22 @@ class Function:
     language: str = "python"
     acl: Acl | None = None
     aggregate: bool = False
+    source_id: str | None = None  # of one in Java, whose body is the name of its class
+    method: str | None = None
+
+
+@dataclass(frozen=True)
+class FunctionSource:
+    """CREATE FUNCTION_SOURCE: a jar. ``file`` is what it was read from, ``digest`` what is kept."""
+
+    id: str
+    oid: int
+    name: str
+    file: str
+    digest: str
+    description: str | None
+    owner: str
+    created_at: float = 0.0
 
 
 @dataclass(frozen=True)

@@ -23,6 +23,7 @@ from catalog.migrations import (
     m0010_policies,
     m0011_functions,
     m0012_aggregates,
+    m0013_function_sources,
 )
 from mvserver import sqlstates
 from mvserver.errors import SqlError
@@ -42,6 +43,7 @@ STEPS: tuple[Callable[[sqlite3.Connection], None], ...] = (
     m0010_policies.apply,
     m0011_functions.apply,
     m0012_aggregates.apply,
+    m0013_function_sources.apply,
 )
 
 VERSION = len(STEPS)

@@ -27,6 +27,11 @@ from mvserver.routing.handlers.entities import (
     list_entities,
     print_entity,
 )
+from mvserver.routing.handlers.function_sources import (
+    create_function_source,
+    drop_function_source,
+    list_function_sources,
+)
 from mvserver.routing.handlers.functions import (
     create_aggregate,
     create_function,
@@ -126,6 +131,7 @@ from mvserver.sql.statements.descriptor_sources import (
     ListDescriptors,
     ListDescriptorSources,
 )
+from mvserver.sql.statements.function_sources import CreateFunctionSource, DropFunctionSource, ListFunctionSources
 from mvserver.sql.statements.functions import (
     CreateAggregate,
     CreateFunction,
@@ -274,6 +280,9 @@ ROWS: dict[type[Statement], Row] = {
     AlterTypeAddValue: _row(alter_type_add_value),
     AlterTypeRename: _row(alter_type_rename),
     DropType: _row(drop_type),
+    CreateFunctionSource: _row(create_function_source),
+    DropFunctionSource: _row(drop_function_source),
+    ListFunctionSources: _row(list_function_sources),
     CreateFunction: _row(create_function),
     DropFunction: _row(drop_function),
     CreateAggregate: _row(create_aggregate),

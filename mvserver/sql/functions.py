@@ -27,6 +27,7 @@ from mvserver.sql.types import SqlType
 
 _MODES = frozenset({"out", "inout", "variadic"})
 _PYTHON = frozenset({"python", "plpython3u"})
+_LANGUAGES = "Say LANGUAGE PYTHON, or LANGUAGE JAVA."
 _SCALARS = "A function takes values of a record and answers with one value."
 _FOLD = (
     "Write the aggregate as one body in Python: CREATE AGGREGATE name(argument type) RETURNS type LANGUAGE PYTHON "
@@ -61,9 +62,12 @@ def _create(cursor: Cursor, *, or_replace: bool = False, made: type[CreateFuncti
         _option(cursor, options)
     if options.language is None:
         raise SqlError(
-            sqlstates.INVALID_FUNCTION_DEFINITION, "no language specified", hint="Say LANGUAGE PYTHON.",
+            sqlstates.INVALID_FUNCTION_DEFINITION, "no language specified", hint=_LANGUAGES,
             position=cursor.current.position,
         )  # fmt: skip
+    if options.language == "java":
+        _refuse_body(options, aggregate=aggregate)
+        options.body = ("", None)
     if options.body is None:
         raise SqlError(
             sqlstates.INVALID_FUNCTION_DEFINITION, "no function body specified", hint="Say AS $$ body $$.",
@@ -71,7 +75,7 @@ def _create(cursor: Cursor, *, or_replace: bool = False, made: type[CreateFuncti
         )  # fmt: skip
     body, start = options.body
     return made(
-        name, parameters, result, body, bool(options.strict), or_replace, options.properties,
+        name, parameters, result, body, bool(options.strict), or_replace, options.properties, options.language,
         body_start=start, result_position=position,
     )  # fmt: skip
 
@@ -146,14 +150,29 @@ def _language(cursor: Cursor) -> str:
     name = cursor.expect_string() if not cursor.at_name() else cursor.advance().text
     if name.lower() in _PYTHON:
         return "python"
-    if name.lower() in ("java", "sql", "plpgsql", "javascript"):
-        raise cursor.not_supported(
-            f"functions in {name.upper()} are not supported", hint="Say LANGUAGE PYTHON.", token=token
-        )
+    if name.lower() == "java":
+        return "java"
+    if name.lower() in ("sql", "plpgsql", "javascript"):
+        raise cursor.not_supported(f"functions in {name.upper()} are not supported", hint=_LANGUAGES, token=token)
     raise SqlError(
-        sqlstates.UNDEFINED_OBJECT, f'language "{name}" does not exist', hint="Say LANGUAGE PYTHON.",
+        sqlstates.UNDEFINED_OBJECT, f'language "{name}" does not exist', hint=_LANGUAGES,
         position=token.position,
     )  # fmt: skip
+
+
+def _refuse_body(options: _Options, *, aggregate: bool) -> None:
+    if aggregate:
+        raise SqlError(
+            sqlstates.FEATURE_NOT_SUPPORTED,
+            "aggregates in JAVA are not supported",
+            hint="Make a function that takes a java.util.List, and call it over array_agg: f(array_agg(x)).",
+        )
+    if options.body is not None:
+        raise SqlError(
+            sqlstates.INVALID_FUNCTION_DEFINITION,
+            "a function in JAVA has no body",
+            hint="Say WITH ('source.name' = source, 'class.name' = class).",
+        )
 
 
 def _body(cursor: Cursor) -> tuple[str, int | None]:

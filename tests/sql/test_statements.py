@@ -20,6 +20,7 @@ from mvserver.sql.statements.descriptor_sources import (
     ListDescriptors,
     ListDescriptorSources,
 )
+from mvserver.sql.statements.function_sources import CreateFunctionSource, DropFunctionSource, ListFunctionSources
 from mvserver.sql.statements.functions import (
     CreateAggregate,
     CreateFunction,
@@ -392,6 +393,13 @@ CASES: list[tuple[str, Any]] = [
      expect(DropFunction, names=(name("f"), name("g")), arguments=(None, ()), if_exists=True, cascade=True)),
     ("CREATE FUNCTION f() RETURNS int LANGUAGE python AS 'x'",
      expect(CreateFunction, name=name("f"), parameters=(), result=t.INTEGER, body="x")),
+    ("CREATE FUNCTION f() RETURNS int LANGUAGE JAVA WITH ('source.name' = s, 'class.name' = 'a.B')",
+     expect(CreateFunction, name=name("f"), parameters=(), result=t.INTEGER, body="", language="java",
+            properties=properties(**{"source.name": "s", "class.name": "a.B"}))),
+    ("CREATE FUNCTION_SOURCE IF NOT EXISTS s WITH ('file' = '@/a.jar')",
+     expect(CreateFunctionSource, name="s", properties=properties(file="@/a.jar"), if_not_exists=True)),
+    ("DROP FUNCTION_SOURCE IF EXISTS s", expect(DropFunctionSource, name="s", if_exists=True)),
+    ("LIST FUNCTION_SOURCES", expect(ListFunctionSources)),
     ("CREATE AGGREGATE f(a int) RETURNS int LANGUAGE python AS 'x'",
      expect(CreateAggregate, name=name("f"), parameters=(FunctionParameter("a", t.INTEGER, 20),), result=t.INTEGER,
             body="x")),

@@ -39,6 +39,7 @@ class CreateFunction(Statement, kind=Kind.DDL):
     strict: bool = False
     or_replace: bool = False
     properties: Properties = NO_PROPERTIES
+    language: str = "python"  # or java, whose body is empty: the properties say where it is
     body_start: int | None = field(default=None, compare=False)
     result_position: int | None = field(default=None, compare=False)
 

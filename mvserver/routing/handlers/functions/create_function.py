@@ -17,7 +17,7 @@ from mvserver.front import Result
 from mvserver.python_functions import body
 from mvserver.python_functions.definition import is_supported
 from mvserver.python_functions.process import FunctionFailed, RunnableFunction, confinement_of
-from mvserver.routing import functions, lookup, privileges
+from mvserver.routing import functions, java_functions, lookup, privileges
 from mvserver.routing.ports import Services
 from mvserver.routing.properties import PropertyReader
 from mvserver.routing.rows import done
@@ -44,8 +44,11 @@ def create(
     catalog = services.catalog
     privileges.require_attribute(context, services, privileges.CREATEFUNCTION, "create function")
     made = replace(_function(statement, context, services), aggregate=aggregate)
-    _check_body(statement)
-    if not work.rehearsal:
+    if statement.language == "java":
+        made = java_functions.made(made, statement, context, services)
+    else:
+        _check_body(statement)
+    if not work.rehearsal and made.language == "python":
         made = replace(made, confined=_try(made, context))
     with catalog.transaction():
         schema, _ = lookup.new_relation(statement.name, context, services)
@@ -90,10 +93,10 @@ def _function(statement: CreateFunction, context: SessionContext, services: Serv
         )
     seen: set[str] = set()
     for each in statement.parameters:
-        _check_parameter(each.name, each.position, seen)
+        _check_parameter(each.name, each.position, seen, python=statement.language == "python")
         _check_type(each.type, "an argument", each.position)
     _check_type(statement.result, "an answer", statement.result_position)
-    timeout_ms, memory_bytes = _bounds(statement, services)
+    timeout_ms, memory_bytes = (0, 0) if statement.language == "java" else _bounds(statement, services)
     return Function(
         id="",
         oid=0,
@@ -111,8 +114,8 @@ def _function(statement: CreateFunction, context: SessionContext, services: Serv
     )
 
 
-def _check_parameter(name: str, position: int, seen: set[str]) -> None:
-    if not name.isidentifier() or keyword.iskeyword(name) or name.startswith("__"):
+def _check_parameter(name: str, position: int, seen: set[str], *, python: bool) -> None:
+    if python and (not name.isidentifier() or keyword.iskeyword(name) or name.startswith("__")):
         raise SqlError(
             sqlstates.INVALID_FUNCTION_DEFINITION,
             f'parameter "{name}" cannot be a name in Python',
@@ -185,9 +188,8 @@ def _position(statement: CreateFunction, error: body.BodyError) -> int | None:
 
 def _try(function: Function, context: SessionContext) -> bool:
     """Its process starts here once, without a call: what it imports is there, and whether it is confined is known."""
-    made = functions.definition(function)
     try:
-        found = confinement_of(RunnableFunction.of(made))
+        found = confinement_of(RunnableFunction.of(functions.in_python(function)))
     except FunctionFailed as error:
         raise SqlError(error.sqlstate, error.message) from error
     if not found.is_whole:
@@ -211,7 +213,7 @@ def _replace(old: Function, new: Function, services: Services) -> None:
             "cannot change return type of existing function",
             hint=f"Use DROP {kind(old).upper()} {called(old)} first.",
         )
-    if functions.definition(old).digest == functions.definition(new).digest:
+    if functions.definition(old, services).digest == functions.definition(new, services).digest:
         return
     queries = services.catalog.queries.of_function(old.id)
     if queries:
