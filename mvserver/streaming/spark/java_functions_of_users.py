@@ -23,11 +23,12 @@ _sent: WeakKeyDictionary[SparkContext, set[str]] = WeakKeyDictionary()
 
 
 def register(session: SparkSession, name: str, function: JavaFunction) -> None:
-    _send(session.sparkContext, function)
+    jar = _sent_jar(session.sparkContext, function)
     kinds = " ".join(kind_of(type_) for _, type_ in function.parameters)
     made = instance(
-        session.sparkContext, _CLASS, function.name, function.jar_digest, function.class_name, function.method, kinds,
-        _answered(function.result), str(function.strict).lower(), str(limits.GROWN_TEXT_CHARACTERS_MAX),
+        session.sparkContext, _CLASS, function.name, function.jar_digest, str(jar), function.class_name,
+        function.method, kinds, _answered(function.result), str(function.strict).lower(),
+        str(limits.GROWN_TEXT_CHARACTERS_MAX),
     )  # fmt: skip
     jvm = session.sparkContext._jvm
     assert jvm is not None  # noqa: S101 - a session has one
@@ -37,12 +38,12 @@ def register(session: SparkSession, name: str, function: JavaFunction) -> None:
     session._jsparkSession.udf().register(name, made, result)
 
 
-def _send(context: SparkContext, function: JavaFunction) -> None:
-    """Once in Spark's life; what is sent is what the function was made of."""
+def _sent_jar(context: SparkContext, function: JavaFunction) -> Path:
+    """Sent once in Spark's life; what is sent is what the function was made of."""
     sent = _sent.setdefault(context, set())
+    path = Path(function.jar).resolve()
     if function.jar_digest in sent:
-        return
-    path = Path(function.jar)
+        return path
     if not path.is_file() or digest_of(path.read_bytes()) != function.jar_digest:
         raise SqlError(
             sqlstates.CONFIG_FILE_ERROR,
@@ -50,8 +51,9 @@ def _send(context: SparkContext, function: JavaFunction) -> None:
             detail=f"It should be in {path.parent}.",
             hint="Put the file back from a backup of the data directory, and RESTART QUERY.",
         )
-    context._jsc.sc().addFile(str(path.resolve()))
+    context._jsc.sc().addFile(str(path))
     sent.add(function.jar_digest)
+    return path
 
 
 def _answered(type_: SqlType) -> str:

@@ -32,11 +32,18 @@ public final class Jars {
 
   private Jars() {}
 
-  static ClassLoader loader(String digest) throws Exception {
+  /** {@code path} is where the server keeps the jar: the executor may be on another machine, which fetched it. */
+  static ClassLoader loader(String digest, String path) throws Exception {
     synchronized (LOADERS) {
       ClassLoader known = (ClassLoader) LOADERS.get(digest);
       if (known == null) {
-        File file = new File(SparkFiles.get(digest + ".jar"));
+        File file = new File(path);
+        if (!file.isFile()) {
+          file = new File(SparkFiles.get(digest + ".jar"));
+        }
+        if (!file.isFile()) {
+          file = new File(SparkFiles.getRootDirectory(), digest + ".jar");
+        }
         if (!file.isFile()) {
           throw new IllegalStateException("the jar is not there");
         }
@@ -51,6 +58,7 @@ public final class Jars {
   public static final class Function implements UDF1 {
     private final String name;
     private final String digest;
+    private final String path;
     private final String className;
     private final String methodName;
     private final String kinds;
@@ -63,10 +71,11 @@ public final class Jars {
     private transient String[] answered;
 
     public Function(
-        String name, String digest, String className, String methodName, String kinds, String result, String strict,
+        String name, String digest, String path, String className, String methodName, String kinds, String result, String strict,
         String charactersMax) {
       this.name = name;
       this.digest = digest;
+      this.path = path;
       this.className = className;
       this.methodName = methodName;
       this.kinds = kinds;
@@ -109,7 +118,7 @@ public final class Jars {
     }
 
     private void open() throws Exception {
-      Class found = Class.forName(className, true, loader(digest));
+      Class found = Class.forName(className, true, loader(digest, path));
       given = kinds.isEmpty() ? new String[0] : kinds.split(" ");
       answered = result.split(" ");
       Method[] methods = found.getMethods();
