@@ -62,6 +62,11 @@ def called(function: Function) -> str:
     return f"{function.name}({function.signature})"
 
 
+def kind(function: Function) -> str:
+    """The word before its name."""
+    return "aggregate" if function.aggregate else "function"
+
+
 class Dependencies:
     def __init__(
         self,
@@ -143,7 +148,7 @@ class Dependencies:
     ) -> Dependents:
         """Types and functions go with their schema's row."""
         beyond = self._closure(members, functions)
-        others = [*(f"type {each.name}" for each in types), *(f"function {called(each)}" for each in functions)]
+        others = [*(f"type {each.name}" for each in types), *(f"{kind(each)} {called(each)}" for each in functions)]
         return Dependents(
             (*members, *beyond.relations),
             beyond.queries,

@@ -18,7 +18,7 @@ from mvserver.errors import SqlError
 
 _COLUMNS = (
     "id, oid, schema_id, name, signature, parameters, result, language, body, strict, timeout_ms, memory_bytes, "
-    "confined, owner, created_at, updated_at, acl"
+    "confined, owner, created_at, updated_at, acl, aggregate, source_id, method"
 )
 _SELECT = f"SELECT {_COLUMNS} FROM functions"
 
@@ -39,6 +39,10 @@ class Functions:
         rows = self._connection.read(f"{_SELECT} WHERE id = ?", (id_,))
         return _function(rows[0]) if rows else None
 
+    def of_source(self, source_id: str) -> tuple[Function, ...]:
+        rows = self._connection.read(f"{_SELECT} WHERE source_id = ? ORDER BY name, signature", (source_id,))
+        return tuple(map(_function, rows))
+
     def named(self, schema_id: str, name: str) -> tuple[Function, ...]:
         rows = self._connection.read(
             f"{_SELECT} WHERE schema_id = ? AND name = ? ORDER BY signature", (schema_id, name)
@@ -52,10 +56,11 @@ class Functions:
         """``id``, ``oid`` and the moments are replaced by new ones."""
         check_identifier(function.name)
         if self.find(function.schema_id, function.name, function.signature) is not None:
+            word = "AGGREGATE" if function.aggregate else "FUNCTION"
             raise SqlError(
                 sqlstates.DUPLICATE_FUNCTION,
                 f'function "{function.name}" already exists with same argument types',
-                hint="Use CREATE OR REPLACE FUNCTION to give it another text.",
+                hint=f"Use CREATE OR REPLACE {word} to give it another text.",
             )
         now = time.time()
         acl = self._default_privileges.of_new(ObjectKind.FUNCTION, function.owner, function.schema_id)
@@ -63,11 +68,12 @@ class Functions:
             function, id=str(uuid.uuid4()), oid=next_oid(self._connection), created_at=now, updated_at=now, acl=acl
         )
         self._connection.write(
-            f"INSERT INTO functions ({_COLUMNS}) VALUES ({', '.join('?' * 17)})",
+            f"INSERT INTO functions ({_COLUMNS}) VALUES ({', '.join('?' * 20)})",
             (
                 made.id, made.oid, made.schema_id, made.name, made.signature, records.pairs_text(made.parameters),
                 made.result, made.language, made.body, made.strict, made.timeout_ms, made.memory_bytes,
                 made.confined, made.owner, made.created_at, made.updated_at, records.acl_text(made.acl),
+                made.aggregate, made.source_id, made.method,
             ),
         )  # fmt: skip
         return made
@@ -76,10 +82,10 @@ class Functions:
         """Another text, under the same name, owner and privileges."""
         self._connection.write(
             "UPDATE functions SET parameters = ?, body = ?, strict = ?, timeout_ms = ?, memory_bytes = ?, "
-            "confined = ?, updated_at = ? WHERE id = ?",
+            "confined = ?, updated_at = ?, source_id = ?, method = ?, language = ? WHERE id = ?",
             (
                 records.pairs_text(new.parameters), new.body, new.strict, new.timeout_ms, new.memory_bytes,
-                new.confined, time.time(), old.id,
+                new.confined, time.time(), new.source_id, new.method, new.language, old.id,
             ),
         )  # fmt: skip
 
@@ -106,4 +112,7 @@ def _function(row: Row) -> Function:
         created_at=row[14],
         updated_at=row[15],
         acl=records.acl(row[16]),
+        aggregate=bool(row[17]),
+        source_id=row[18],
+        method=row[19],
     )

@@ -219,7 +219,7 @@ class EnumType:
 @dataclass(frozen=True)
 class Function:
     """CREATE FUNCTION. ``parameters`` are names and types; ``signature`` are the types without lengths and precisions,
-    by which functions of one name are told apart."""
+    by which functions of one name are told apart. An ``aggregate`` is called with the lists of a group's values."""
 
     id: str
     oid: int
@@ -238,6 +238,23 @@ class Function:
     updated_at: float = 0.0
     language: str = "python"
     acl: Acl | None = None
+    aggregate: bool = False
+    source_id: str | None = None  # of one in Java, whose body is the name of its class
+    method: str | None = None
+
+
+@dataclass(frozen=True)
+class FunctionSource:
+    """CREATE FUNCTION_SOURCE: a jar. ``file`` is what it was read from, ``digest`` what is kept."""
+
+    id: str
+    oid: int
+    name: str
+    file: str
+    digest: str
+    description: str | None
+    owner: str
+    created_at: float = 0.0
 
 
 @dataclass(frozen=True)

@@ -20,12 +20,14 @@ _SELECT = (
     "SELECT id, oid, name, superuser, created_at, can_login, password, create_database, create_store, "
     "connection_limit, valid_until, settings, bypass_row_security, create_function FROM roles"
 )
-_OWNING = ("databases", "schemas", "stores", "relations", "enum_types", "functions", "queries")
+_OWNING = ("databases", "schemas", "stores", "relations", "enum_types", "functions", "function_sources", "queries")
 _OWNED = (
     "SELECT 'database ' || name, owner FROM databases UNION ALL SELECT 'schema ' || name, owner FROM schemas "
     "UNION ALL SELECT 'store ' || name, owner FROM stores UNION ALL SELECT kind || ' ' || name, owner FROM relations "
     "UNION ALL SELECT 'type ' || name, owner FROM enum_types "
-    "UNION ALL SELECT 'function ' || name, owner FROM functions UNION ALL SELECT 'query ' || id, owner FROM queries"
+    "UNION ALL SELECT 'function ' || name, owner FROM functions "
+    "UNION ALL SELECT 'function source ' || name, owner FROM function_sources "
+    "UNION ALL SELECT 'query ' || id, owner FROM queries"
 )
 
 

@@ -25,6 +25,7 @@ from catalog.databases import Databases
 from catalog.default_privileges import DefaultPrivileges
 from catalog.dependencies import Dependencies
 from catalog.enums import Enums
+from catalog.function_sources import FunctionSources
 from catalog.functions import Functions
 from catalog.memberships import Memberships
 from catalog.names import Names
@@ -63,6 +64,7 @@ class Catalog:
         self.policies = Policies(connection)
         self.enums = Enums(connection)
         self.functions = Functions(connection, self.default_privileges)
+        self.function_sources = FunctionSources(connection)
         self.queries = Queries(connection)
         self.settings = CatalogSettings(connection)
         self.comments = Comments(connection)

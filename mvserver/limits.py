@@ -88,6 +88,7 @@ IDENTIFIER_BYTES_MAX = 63  # PostgreSQL's NAMEDATALEN - 1
 FUNCTION_BODY_BYTES_MAX = 64 * 1024  # of a function of one's own: each plan that calls it has it in its program
 FUNCTION_PARAMETERS_MAX = 100  # PostgreSQL's FUNC_MAX_ARGS
 FUNCTION_MEMORY_MB_MIN = 16  # of the process that runs one: less would not hold a few records
+AGGREGATE_VALUES_MAX = 1_000_000  # of a group, that an aggregate of one's own is called with
 FUNCTION_TIMEOUT_S = 10.0  # of one call
 FUNCTION_MEMORY_BYTES = 256 * 1024 * 1024  # of the process that runs one, besides Python itself
 ENUM_LABELS_MAX = 10_000  # of one type: each plan that names it has all of them in its text

@@ -32,6 +32,7 @@ from mvserver.compiler.view_properties import kept_properties, with_view_propert
 from mvserver.dialect.errors.duck_errors import translate
 from mvserver.errors import SqlError
 from mvserver.failpoints import Failpoints
+from mvserver.java_functions.jars import JarFolder
 from mvserver.observability import set_up_logging
 from mvserver.pgcatalog.snapshot import CatalogSnapshot
 from mvserver.pgwire.tls import Tls
@@ -311,6 +312,7 @@ class Rooms:
             compile_select=compile_select,
             explain_plan=explain,
             store_config_dir=settings.store_config_dir,
+            jars=JarFolder(settings.data_dir / "function-sources"),
             spark_start_timeout_s=settings.spark_start_timeout,
             function_timeout_s=settings.function_timeout,
             function_memory_bytes=settings.function_memory_limit,

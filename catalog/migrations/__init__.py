@@ -22,6 +22,8 @@ from catalog.migrations import (
     m0009_descriptor_sources,
     m0010_policies,
     m0011_functions,
+    m0012_aggregates,
+    m0013_function_sources,
 )
 from mvserver import sqlstates
 from mvserver.errors import SqlError
@@ -40,6 +42,8 @@ STEPS: tuple[Callable[[sqlite3.Connection], None], ...] = (
     m0009_descriptor_sources.apply,
     m0010_policies.apply,
     m0011_functions.apply,
+    m0012_aggregates.apply,
+    m0013_function_sources.apply,
 )
 
 VERSION = len(STEPS)

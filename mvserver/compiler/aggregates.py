@@ -91,7 +91,8 @@ _NEEDLESS_DISTINCT: Mapping[Aggregate | str, str] = {
 
 @dataclass(frozen=True)
 class AggregateText:
-    """An aggregate call as it is written; ``arguments`` is None for ``*``, ``order`` what WITHIN GROUP orders by."""
+    """An aggregate call as it is written; ``arguments`` is None for ``*``, ``order`` what WITHIN GROUP orders by.
+    ``path`` is the name of a user's own aggregate, with what is said before it."""
 
     name: str
     arguments: tuple[Expression, ...] | None
@@ -100,6 +101,7 @@ class AggregateText:
     order: tuple[Expression, ...] | None = None
     descending: bool = False
     position: int | None = None
+    path: tuple[str, ...] = ()
 
 
 def aggregate_call(written: AggregateText) -> AggregateCall:

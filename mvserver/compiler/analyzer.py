@@ -13,12 +13,13 @@ from mvserver.compiler.aggregates import AGGREGATES, AggregateText, aggregate_ca
 from mvserver.compiler.binder import Binder
 from mvserver.compiler.capabilities.keys import normalized_key
 from mvserver.compiler.coercion import coerce
-from mvserver.compiler.expressions import AggregateReference, Expression, KeyReference, both
+from mvserver.compiler.expressions import AggregateReference, ColumnReference, Expression, KeyReference, both
 from mvserver.compiler.finishing import Finisher
 from mvserver.compiler.grouping import grouping
 from mvserver.compiler.literals import is_unknown
 from mvserver.compiler.nested import changes_of
-from mvserver.compiler.own_functions import may_be_own
+from mvserver.compiler.own_aggregates import OverGroups, calls_over_aggregates, collected, own_aggregate_call
+from mvserver.compiler.own_functions import may_be_own, own_aggregate
 from mvserver.compiler.plans import AggregateCall, Aggregation, ContinuousPlan, Output, Projection, Scan
 from mvserver.compiler.scope import Scope, ScopeColumn, ScopeTable, Source
 from mvserver.compiler.type_names import postgres_name
@@ -38,6 +39,15 @@ class _Item:
     position: int | None
 
 
+@dataclass(frozen=True)
+class _Bound:
+    """A bound tree, and whose columns stand where."""
+
+    node: Expression
+    binder: Binder
+    position: int | None
+
+
 class _Calls:
     """The aggregate calls of a SELECT, each kept once."""
 
@@ -45,7 +55,9 @@ class _Calls:
         self.calls: list[AggregateCall] = []
 
     def add(self, written: AggregateText) -> Expression:
-        call = aggregate_call(written)
+        return own_aggregate_call(written, self._keep) if written.path else self._keep(aggregate_call(written))
+
+    def _keep(self, call: AggregateCall) -> Expression:
         if call not in self.calls:
             self.calls.append(call)
         return AggregateReference(call.type, self.calls.index(call))
@@ -81,7 +93,7 @@ def _aggregates(select: exp.Expression) -> bool:
     if select.args.get("group") is not None or select.args.get("having") is not None:
         return True
     return any(
-        isinstance(node, exp.Anonymous) and str(node.this) in AGGREGATES
+        (isinstance(node, exp.Anonymous) and str(node.this) in AGGREGATES) or own_aggregate(node) is not None
         for item in select.expressions
         for node in item.walk()
     )
@@ -176,20 +188,49 @@ def _projection_outputs(items: Sequence[_Item], scope: Scope, branch: Branch | N
 # --- GROUP BY -------------------------------------------------------------------------------------------------------
 def _aggregation(
     select: exp.Expression, items: Sequence[_Item], scope: Scope, scan: Scan, where: Expression | None
-) -> Aggregation:
+) -> ContinuousPlan:
     calls = _Calls()
     group = grouping(select.args.get("group"), lambda node: _group_key(node, items, scope))
     finisher = Finisher(group.keys, scope, fixed=bool(group.sets))
-    outputs: list[Output] = []
-    seen: set[str] = set()
+    bound: list[_Bound] = []
     for item in items:
         binder = Binder(scope, "SELECT", calls.add, group.call)
-        bound = _typed(_bind(item, binder), item.position)
-        finished = _located(finisher, bound, binder, item.position)
-        outputs.append(_output(item, finished, _name(item, bound), seen))
-    having = _having(select, Binder(scope, "HAVING", calls.add, group.call), finisher)
-    plan = Aggregation(scan, where, finisher.keys, tuple(calls.calls), tuple(outputs), having, grouping_sets=group.sets)
+        bound.append(_Bound(_typed(_bind(item, binder), item.position), binder, item.position))
+    having = _bound_having(select, Binder(scope, "HAVING", calls.add, group.call))
+    groups = Aggregation(scan, where, group.keys, tuple(calls.calls), (), None, grouping_sets=group.sets)
+    if any(calls_over_aggregates(each.node) for each in (*bound, *([] if having is None else [having]))):
+        return _called_over_groups(select, items, (bound, having), groups, finisher)
+    outputs = _finished_outputs(items, bound, finisher)
+    condition = None if having is None else _located(finisher, having)
+    plan = replace(groups, keys=finisher.keys, outputs=outputs, having=condition)
     return _distinct_groups(select, items, plan, len(group.keys))
+
+
+def _called_over_groups(
+    select: exp.Expression,
+    items: Sequence[_Item],
+    bound: tuple[Sequence[_Bound], _Bound | None],
+    groups: Aggregation,
+    finisher: Finisher,
+) -> ContinuousPlan:
+    """Where functions of users are called over the aggregates: a SELECT over the changes of the groups."""
+    outputs, having = bound
+    inside = None
+    if having is not None and not calls_over_aggregates(having.node):  # then it spares calls
+        inside, having = _located(finisher, having), None
+    written = groups.keys
+    groups = replace(groups, keys=finisher.keys, outputs=collected(groups.aggregates), having=inside)
+    columns = tuple(ScopeColumn(output.name, output.expression) for output in groups.outputs)
+    source = changes_of(Source(Scope((ScopeTable(columns),)), groups.scan), groups, select)
+    over = OverGroups(finisher, written, [each.expression for each in source.scope.all_columns(None, None)])
+    finished = _finished_outputs(items, outputs, over)
+    where = None if having is None else _located(over, having)
+    plan = Projection(source.scan, where, finished)
+    keys = {each.expression for each in finished}
+    wanted = {ColumnReference(each.type, each.name) for each in source.scan.columns[: len(source.scan.primary_key)]}
+    if select.args.get("distinct") is None or wanted <= keys:
+        return plan
+    return _distinct(items, finished, source.scan, where)
 
 
 def _over_aggregation(
@@ -201,19 +242,18 @@ def _over_aggregation(
 ) -> Aggregation:
     """A SELECT over a sub-query that aggregates: other outputs and a further condition of the same groups."""
     finisher = Finisher(inner.keys, scope, fixed=bool(inner.grouping_sets))
-    outputs: list[Output] = []
-    seen: set[str] = set()
+    bound: list[_Bound] = []
     for item in items:
         binder = Binder(scope, "SELECT")
-        bound = _typed(_bind(item, binder), item.position)
-        outputs.append(_output(item, _located(finisher, bound, binder, item.position), _name(item, bound), seen))
+        bound.append(_Bound(_typed(_bind(item, binder), item.position), binder, item.position))
+    outputs = _finished_outputs(items, bound, finisher)
     condition, where_binder = where
     if condition is not None:
-        node = select.args["where"].this
-        condition = both(inner.having, _located(finisher, condition, where_binder, position_of(node)))
+        position = position_of(select.args["where"].this)
+        condition = both(inner.having, _located(finisher, _Bound(condition, where_binder, position)))
     else:
         condition = inner.having
-    plan = replace(inner, keys=finisher.keys, outputs=tuple(outputs), having=condition)
+    plan = replace(inner, keys=finisher.keys, outputs=outputs, having=condition)
     return _distinct_groups(select, items, plan, len(inner.keys))
 
 
@@ -240,19 +280,28 @@ def _distinct_groups(select: exp.Expression, items: Sequence[_Item], plan: Aggre
     return _distinct(items, outputs, source.scan, None)
 
 
-def _having(select: exp.Expression, binder: Binder, finisher: Finisher) -> Expression | None:
+def _bound_having(select: exp.Expression, binder: Binder) -> _Bound | None:
     node = select.args.get("having")
     if node is None:
         return None
-    bound = binder.condition(node.this, "HAVING")
-    return _located(finisher, bound, binder, position_of(node.this))
+    return _Bound(binder.condition(node.this, "HAVING"), binder, position_of(node.this))
 
 
-def _located(finisher: Finisher, bound: Expression, binder: Binder, position: int | None) -> Expression:
+def _finished_outputs(
+    items: Sequence[_Item], bound: Sequence[_Bound], finisher: Finisher | OverGroups
+) -> tuple[Output, ...]:
+    outputs: list[Output] = []
+    seen: set[str] = set()
+    for item, each in zip(items, bound, strict=True):
+        outputs.append(_output(item, _located(finisher, each), _name(item, each.node), seen))
+    return tuple(outputs)
+
+
+def _located(finisher: Finisher | OverGroups, bound: _Bound) -> Expression:
     try:
-        return finisher.finish(bound, binder.column_positions)
+        return finisher.finish(bound.node, bound.binder.column_positions)
     except SqlError as error:
-        error.position = error.position or position
+        error.position = error.position or bound.position
         raise
 
 

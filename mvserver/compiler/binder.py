@@ -21,7 +21,7 @@ from mvserver.compiler.coercion import coerce, common_type, common_type_of
 from mvserver.compiler.expressions import Case, Cast, Expression, FieldAccess, Literal
 from mvserver.compiler.intervals import parse_interval
 from mvserver.compiler.literals import is_unknown, number_literal, typed_literal
-from mvserver.compiler.own_functions import call_own, is_built_in
+from mvserver.compiler.own_functions import call_own, is_built_in, own_aggregate
 from mvserver.compiler.row_functions import ROW_FUNCTIONS
 from mvserver.compiler.scope import Scope, field
 from mvserver.compiler.target_types import cast_target
@@ -309,6 +309,9 @@ class Binder:
             return bound
         if name == "grouping":
             return self._grouping_call(node, position)
+        aggregate = own_aggregate(node)
+        if aggregate is not None:
+            return self._aggregate_call(node, None, aggregate)
         for argument in node.expressions:
             if isinstance(argument, exp.Distinct):
                 raise SqlError(
@@ -336,6 +339,9 @@ class Binder:
     def _qualified_call(self, node: exp.Expression, parts: list[str]) -> Expression:
         call = node.expression
         position = position_of(call)
+        aggregate = own_aggregate(node)
+        if aggregate is not None:
+            return self._aggregate_call(call, None, aggregate)
         found = call_own(parts, [self.bind(each) for each in call.expressions], position)
         if found is None:
             raise SqlError(
@@ -357,8 +363,11 @@ class Binder:
 
     def _filter(self, node: exp.Expression) -> Expression:
         call = node.this.this if isinstance(node.this, exp.WithinGroup) else node.this
+        aggregate = own_aggregate(call)
+        if aggregate is not None:
+            return self._aggregate_call(_called(node.this), node.expression.this, aggregate)
         if not isinstance(call, exp.Anonymous) or str(call.this) not in AGGREGATES:
-            name = str(call.this) if isinstance(call, exp.Anonymous) else type(call).__name__.lower()
+            name = _name_of(call)
             raise refusal(name, position_of(node)) or SqlError(
                 sqlstates.WRONG_OBJECT_TYPE,
                 f"FILTER specified, but {name} is not an aggregate function",
@@ -367,8 +376,11 @@ class Binder:
         return self._aggregate_call(node.this, node.expression.this)
 
     def _within_group(self, node: exp.Expression) -> Expression:
+        aggregate = own_aggregate(node.this)
+        if aggregate is not None:
+            return self._aggregate_call(node, None, aggregate)
         call = node.this
-        name = str(call.this) if isinstance(call, exp.Anonymous) else type(call).__name__.lower()
+        name = _name_of(call)
         if not isinstance(call, exp.Anonymous) or name not in AGGREGATES:
             raise refusal(name, position_of(node)) or SqlError(
                 sqlstates.WRONG_OBJECT_TYPE,
@@ -377,9 +389,11 @@ class Binder:
             )
         return self._aggregate_call(node, None)
 
-    def _aggregate_call(self, node: exp.Expression, where: exp.Expression | None) -> Expression:
-        """``node`` is the call, or WITHIN GROUP over it."""
-        call = node.this if isinstance(node, exp.WithinGroup) else node
+    def _aggregate_call(
+        self, node: exp.Expression, where: exp.Expression | None, path: tuple[str, ...] = ()
+    ) -> Expression:
+        """``node`` is the call, or WITHIN GROUP over it; ``path`` the name of a user's own."""
+        call = _called(node.this) if isinstance(node, exp.WithinGroup) else node
         name, position = str(call.this), position_of(call)
         if self._inside_aggregate:
             raise SqlError(sqlstates.GROUPING_ERROR, "aggregate function calls cannot be nested", position=position)
@@ -401,6 +415,7 @@ class Binder:
                 order=None if order is None else tuple(self._inside(each.this) for each in order),
                 descending=bool(order and order[0].args.get("desc")),
                 position=position,
+                path=path,
             )
         )
 
@@ -419,6 +434,16 @@ class Binder:
         inner = Binder(self._scope, self._clause, self._aggregate)
         inner._inside_aggregate = True
         return inner.bind(node)
+
+
+def _called(node: exp.Expression) -> exp.Expression:
+    """A call without the schema before its name."""
+    return node.expression if isinstance(node, exp.Dot) else node
+
+
+def _name_of(call: exp.Expression) -> str:
+    call = _called(call)
+    return str(call.this) if isinstance(call, exp.Anonymous) else type(call).__name__.lower()
 
 
 _LIKES: Mapping[type[exp.Expression], str] = {

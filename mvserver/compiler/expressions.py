@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from decimal import Decimal
 
+from mvserver.java_functions.definition import JavaFunction
 from mvserver.python_functions.definition import PythonFunction
 from mvserver.sql.types import BOOLEAN, SqlType
 
@@ -40,7 +41,7 @@ class Call(Expression):
 
     function: str
     arguments: tuple[Expression, ...]
-    definition: PythonFunction | None = None
+    definition: PythonFunction | JavaFunction | None = None
 
 
 @dataclass(frozen=True)

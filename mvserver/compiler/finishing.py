@@ -40,8 +40,12 @@ class Finisher:
         return tuple(normalized_key(key) for key in self._group)
 
     def finish(self, node: Expression, positions: Mapping[Expression, int | None]) -> Expression:
-        self._check_grouped(node, positions, node)
+        self.check_grouped(node, positions)
         return self._rewrite(node)
+
+    def check_grouped(self, node: Expression, positions: Mapping[Expression, int | None]) -> None:
+        """42803 for a column that is neither grouped by nor in an aggregate."""
+        self._check_grouped(node, positions, node)
 
     def _check_grouped(self, node: Expression, positions: Mapping[Expression, int | None], column: Expression) -> None:
         """``column`` is the innermost part around the node that a column of FROM stands for."""

@@ -17,6 +17,7 @@ from mvserver.compiler.plans import (
     TIMED,
     Aggregation,
     ContinuousPlan,
+    Groups,
     GroupsSide,
     IntervalJoin,
     JoinSide,
@@ -150,6 +151,13 @@ def finish(plan: ContinuousPlan, select: exp.Expression) -> ContinuousPlan:
             "EMIT FINAL over a changelog is not supported",
             detail="Its rows may change at any time, so that no window is ever closed.",
             hint="Leave EMIT FINAL out, or read a stream.",
+            position=position_of(select),
+        )
+    if isinstance(plan, Projection) and isinstance(plan.scan.derived, Groups):
+        raise SqlError(
+            sqlstates.FEATURE_NOT_SUPPORTED,
+            "EMIT FINAL with functions of one's own over aggregates is not supported",
+            hint="Leave EMIT FINAL out: the rows of a window then change until it is closed.",
             position=position_of(select),
         )
     if isinstance(plan, Projection) or plan.scan.window is None or plan.forgetting:

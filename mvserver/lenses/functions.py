@@ -214,12 +214,17 @@ def is_aggregate(call: Call) -> bool:
     return name in AGGREGATES
 
 
+def may_be_own(call: Call) -> bool:
+    """Whether it may be a user's function: the first dialect knows, and whether that is an aggregate."""
+    return function_of(call) is None and call.name not in AGGREGATES and bool(call.spelled)
+
+
 def called(call: Call, argument: Callable[[int], Written]) -> Written:
     """The call in the first dialect."""
     if call.name in _REFUSED:
         raise unsupported(call.place, f"function {call.name} is not supported", _REFUSED[call.name])
     found = function_of(call)
-    if found is None and call.name not in AGGREGATES and call.spelled:
+    if may_be_own(call):
         return _own(call, argument)
     if found is None:
         raise problem(call.place, sqlstates.UNDEFINED_FUNCTION, f"function {call.name} does not exist")

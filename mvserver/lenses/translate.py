@@ -12,7 +12,7 @@ from mvserver.lenses.program import Duration, Projection, RowKind, Select, Selec
 from mvserver.lenses.rows import KEY, VALUE, Facet, Rows, column, key_of
 from mvserver.lenses.scope import Item, Scope
 from mvserver.lenses.sources import From, KeyPart, Topics, from_of, wrong_kind
-from mvserver.lenses.values import aggregates_in, expression
+from mvserver.lenses.values import aggregates_in, expression, may_aggregate
 from mvserver.lenses.written import Written, joined, written
 from mvserver.quoting import quoted
 
@@ -288,7 +288,7 @@ def _aggregated(select: Select, source: From) -> Translated:
             raise unsupported(each.place, "* cannot be used with GROUP BY", "Name the fields of the groups.")
         if _is_key(each):
             raise unsupported(each.place, "the key of an aggregate is its GROUP BY", "Leave AS _key out.")
-    if not any(isinstance(each, Projection) and aggregates_in(each.expression) for each in select.projections):
+    if not any(isinstance(each, Projection) and may_aggregate(each.expression) for each in select.projections):
         raise problem(select.place, sqlstates.GROUPING_ERROR, "GROUP BY needs an aggregate", "Add one, as COUNT(*).")
     text, scope = _with_laterals(select, source)
     nulls = _nulls(select, scope)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mvserver import sqlstates
-from mvserver.lenses.functions import called, cast_type, is_aggregate
+from mvserver.lenses.functions import called, cast_type, is_aggregate, may_be_own
 from mvserver.lenses.problems import problem
 from mvserver.lenses.program import (
     Binary,
@@ -33,6 +33,13 @@ def aggregates_in(node: Expression) -> bool:
     if isinstance(node, Call) and is_aggregate(node):
         return True
     return any(map(aggregates_in, children(node)))
+
+
+def may_aggregate(node: Expression) -> bool:
+    """Whether an aggregate, or what may be one of a user's own, is called anywhere in it."""
+    if isinstance(node, Call) and (is_aggregate(node) or may_be_own(node)):
+        return True
+    return any(map(may_aggregate, children(node)))
 
 
 def children(node: Expression) -> tuple[Expression, ...]:

@@ -11,7 +11,7 @@ from mvserver.sql.types import SqlType, parse_type
 from mvserver.types import oids
 
 Row = Mapping[str, Any]
-_LANGUAGE_OID = 13_990  # below those of users' objects, and none of PostgreSQL's
+_LANGUAGE_OIDS = {"python": 13_990, "java": 13_991}  # below those of users' objects, and none of PostgreSQL's
 
 
 def functions(snapshot: CatalogSnapshot) -> Iterator[Row]:
@@ -21,8 +21,9 @@ def functions(snapshot: CatalogSnapshot) -> Iterator[Row]:
         yield {
             "_db": snapshot.databases_by_id[schema.database_id].oid, "_o": each.oid, "oid": each.oid,
             "proname": each.name, "pronamespace": schema.oid, "proowner": snapshot.role_oid(each.owner),
-            "prolang": _LANGUAGE_OID, "procost": 100.0, "prorows": 0.0, "prokind": "f", "prosecdef": False,
-            "proleakproof": False, "proisstrict": each.strict, "proretset": False, "provolatile": "i",
+            "prolang": _LANGUAGE_OIDS[each.language], "procost": 100.0, "prorows": 0.0,
+            "prokind": "a" if each.aggregate else "f", "prosecdef": False, "proleakproof": False,
+            "proisstrict": each.strict, "proretset": False, "provolatile": "i",
             "proparallel": "s", "pronargs": len(types), "pronargdefaults": 0,
             "prorettype": _oid(parse_type(each.result)), "proargtypes": types,
             "proargnames": [name for name, _ in each.parameters] or None, "prosrc": each.body,
@@ -31,10 +32,11 @@ def functions(snapshot: CatalogSnapshot) -> Iterator[Row]:
 
 
 def languages(snapshot: CatalogSnapshot) -> Iterator[Row]:
-    databases = {snapshot.schemas_by_id[each.schema_id].database_id for each in snapshot.functions}
-    for database_id in databases:
+    used = {(snapshot.schemas_by_id[each.schema_id].database_id, each.language) for each in snapshot.functions}
+    for database_id, language in sorted(used):
         yield {
-            "_db": snapshot.databases_by_id[database_id].oid, "oid": _LANGUAGE_OID, "lanname": "python", "lanowner": 10,
+            "_db": snapshot.databases_by_id[database_id].oid, "oid": _LANGUAGE_OIDS[language], "lanname": language,
+            "lanowner": 10,
             "lanispl": True, "lanpltrusted": False,
         }  # fmt: skip
 

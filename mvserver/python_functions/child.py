@@ -10,7 +10,6 @@ too long, and which row ended the process.
 
 from __future__ import annotations
 
-import datetime as dt
 import importlib
 import json
 import mmap
@@ -23,7 +22,9 @@ from typing import Any
 sys.modules.setdefault("numpy", None)  # type: ignore[arg-type]  # pyarrow does without it, and starts in half the time
 import pyarrow as pa  # noqa: E402
 
+from mvserver.python_functions.aggregates import bounded, groups  # noqa: E402
 from mvserver.python_functions.answers import AnswerError, arrow_type, checker  # noqa: E402
+from mvserver.python_functions.arguments import values_of  # noqa: E402
 from mvserver.python_functions.body import compiled, file_name, imported  # noqa: E402
 from mvserver.python_functions.confinement import confine, end_with_parent  # noqa: E402
 from mvserver.python_functions.frames import ARROW, BROKEN, MEMORY, SIZE, read_frame, write_frame  # noqa: E402
@@ -72,14 +73,20 @@ def _evaluation(document: Mapping[str, Any], progress: mmap.mmap) -> Callable[[b
     for name in (*_LATE, *imported(document["body"])):
         importlib.import_module(name)
     function = compiled(document["name"], document["parameters"], document["body"])
+    most = document.get("aggregate_values_max")
+    if most is not None:
+        function = bounded(function, most)
     type_ = arrow_type(document["result"])
     check = checker(document["result"], document["characters_max"])
     name, strict = document["name"], bool(document["strict"])
     kinds = document["kinds"]
+    rows_of = _rows if most is None else groups
 
     def evaluate(request: bytes) -> bytes:
         table = pa.ipc.open_stream(request).read_all()
-        values, errors = _called(function, _rows(table, kinds), check, progress, name=name, strict=strict)
+        values, errors = _called(
+            function, rows_of(table, kinds, strict=strict), check, progress, name=name, strict=strict
+        )
         made = pa.table({"value": pa.array(values, type_), "error": pa.array(errors, pa.string())})
         sink = pa.BufferOutputStream()
         with pa.ipc.new_stream(sink, made.schema) as writer:
@@ -90,24 +97,11 @@ def _evaluation(document: Mapping[str, Any], progress: mmap.mmap) -> Callable[[b
     return evaluate
 
 
-def _rows(table: pa.Table, kinds: Sequence[str]) -> list[tuple[Any, ...]]:
+def _rows(table: pa.Table, kinds: Sequence[str], *, strict: bool) -> list[tuple[Any, ...]]:
     if not kinds:
         return [()] * table.num_rows
-    columns = (_values(column, kind) for column, kind in zip(table.columns, kinds, strict=True))
+    columns = (values_of(column, kind) for column, kind in zip(table.columns, kinds, strict=True))
     return list(zip(*columns, strict=True))
-
-
-def _values(column: pa.ChunkedArray, kind: str) -> list[Any]:
-    """Instants come without a zone: pyarrow would look for a file of time zones."""
-    values: list[Any] = column.to_pylist()
-    if kind == "TIMESTAMP_LTZ":
-        return [None if each is None else each.replace(tzinfo=dt.UTC) for each in values]
-    if kind == "ARRAY<TIMESTAMP_LTZ>":
-        return [
-            None if each is None else [None if part is None else part.replace(tzinfo=dt.UTC) for part in each]
-            for each in values
-        ]
-    return values
 
 
 def _called(

@@ -7,8 +7,10 @@ from collections.abc import Sequence
 from catalog.acl import Privilege
 from catalog.model import Function, Query
 from mvserver import sqlstates
+from mvserver.compiler.own_functions import OwnFunction
 from mvserver.compiler.type_names import postgres_name
 from mvserver.errors import SqlError
+from mvserver.java_functions.definition import JavaFunction
 from mvserver.python_functions.definition import PythonFunction, kind_of
 from mvserver.routing import privileges
 from mvserver.routing.ports import Services
@@ -18,7 +20,25 @@ from mvserver.sql.statements.functions import FunctionName
 from mvserver.sql.types import SqlType, parse_type
 
 
-def definition(function: Function) -> PythonFunction:
+def definition(function: Function, services: Services) -> OwnFunction:
+    if function.source_id is None:
+        return in_python(function)
+    source = services.catalog.function_sources.by_id(function.source_id)
+    assert source is not None  # noqa: S101 - it is not dropped while there is a function of it
+    return JavaFunction(
+        function.id,
+        function.name,
+        tuple((name, parse_type(type_)) for name, type_ in function.parameters),
+        parse_type(function.result),
+        str(services.jars.path(source.digest)),
+        source.digest,
+        function.body,
+        function.method or "",
+        function.strict,
+    )
+
+
+def in_python(function: Function) -> PythonFunction:
     return PythonFunction(
         function.id,
         function.name,
@@ -29,6 +49,7 @@ def definition(function: Function) -> PythonFunction:
         function.timeout_ms,
         function.memory_bytes,
         function.confined,
+        function.aggregate,
     )
 
 
@@ -46,11 +67,11 @@ def named(name: ObjectName, context: SessionContext, services: Services) -> tupl
     return found if types is None else tuple(each for each in found if each.signature == signature(types))
 
 
-def missing(name: ObjectName) -> str:
+def missing(name: ObjectName, what: str = "function") -> str:
     """PostgreSQL's words for a function that is not there."""
     if isinstance(name, FunctionName) and name.types is not None:
-        return f"function {'.'.join(name.parts)}({', '.join(map(postgres_name, name.types))}) does not exist"
-    return f'could not find a function named "{name}"'
+        return f"{what} {'.'.join(name.parts)}({', '.join(map(postgres_name, name.types))}) does not exist"
+    return f'could not find {"an" if what == "aggregate" else "a"} {what} named "{name}"'
 
 
 def function(name: ObjectName, context: SessionContext, services: Services) -> Function:
@@ -80,12 +101,15 @@ class VisibleFunctions:
         self._context = context
         self._services = services
 
-    def named(self, parts: Sequence[str], position: int | None) -> Sequence[PythonFunction]:
+    def named(self, parts: Sequence[str], position: int | None) -> Sequence[OwnFunction]:
         if len(parts) > 1:  # 3F000 for a schema that is not there
             self._services.catalog.names.schema(parts[:-1], self._context.database, position)
-        return [definition(each) for each in named(ObjectName(tuple(parts), position), self._context, self._services)]
+        return [
+            definition(each, self._services)
+            for each in named(ObjectName(tuple(parts), position), self._context, self._services)
+        ]
 
-    def call(self, function: PythonFunction, position: int | None) -> None:
+    def call(self, function: OwnFunction, position: int | None) -> None:
         found = self._services.catalog.functions.by_id(function.id)
         if found is not None:
             privileges.require(found, Privilege.EXECUTE, self._context, self._services, position)
@@ -98,7 +122,7 @@ class KnownFunctions:
         self._query = query
         self._services = services
 
-    def named(self, parts: Sequence[str], position: int | None) -> Sequence[PythonFunction]:
+    def named(self, parts: Sequence[str], position: int | None) -> Sequence[OwnFunction]:
         catalog, ids = self._services.catalog, self._query.function_ids
         if not ids:
             return ()
@@ -107,7 +131,7 @@ class KnownFunctions:
         if not found:  # made along a search path that is not kept
             kept = (catalog.functions.by_id(id_) for id_ in ids)
             found = [each for each in kept if each is not None and each.name == parts[-1]]
-        return [definition(each) for each in found]
+        return [definition(each, self._services) for each in found]
 
-    def call(self, function: PythonFunction, position: int | None) -> None:
+    def call(self, function: OwnFunction, position: int | None) -> None:
         """Its owner's privileges are looked at when the query is started anew."""

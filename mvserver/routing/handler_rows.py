@@ -27,7 +27,19 @@ from mvserver.routing.handlers.entities import (
     list_entities,
     print_entity,
 )
-from mvserver.routing.handlers.functions import create_function, describe_function, drop_function, list_functions
+from mvserver.routing.handlers.function_sources import (
+    create_function_source,
+    drop_function_source,
+    list_function_sources,
+)
+from mvserver.routing.handlers.functions import (
+    create_aggregate,
+    create_function,
+    describe_function,
+    drop_aggregate,
+    drop_function,
+    list_functions,
+)
 from mvserver.routing.handlers.namespaces import (
     create_database,
     create_schema,
@@ -119,7 +131,15 @@ from mvserver.sql.statements.descriptor_sources import (
     ListDescriptors,
     ListDescriptorSources,
 )
-from mvserver.sql.statements.functions import CreateFunction, DescribeFunction, DropFunction, ListFunctions
+from mvserver.sql.statements.function_sources import CreateFunctionSource, DropFunctionSource, ListFunctionSources
+from mvserver.sql.statements.functions import (
+    CreateAggregate,
+    CreateFunction,
+    DescribeFunction,
+    DropAggregate,
+    DropFunction,
+    ListFunctions,
+)
 from mvserver.sql.statements.namespaces import (
     CreateDatabase,
     CreateSchema,
@@ -260,8 +280,13 @@ ROWS: dict[type[Statement], Row] = {
     AlterTypeAddValue: _row(alter_type_add_value),
     AlterTypeRename: _row(alter_type_rename),
     DropType: _row(drop_type),
+    CreateFunctionSource: _row(create_function_source),
+    DropFunctionSource: _row(drop_function_source),
+    ListFunctionSources: _row(list_function_sources),
     CreateFunction: _row(create_function),
     DropFunction: _row(drop_function),
+    CreateAggregate: _row(create_aggregate),
+    DropAggregate: _row(drop_aggregate),
     ListFunctions: _row(list_functions),
     DescribeFunction: _row(describe_function),
     ListSchemas: _row(list_schemas),

@@ -19,6 +19,7 @@ from mvserver import limits
 from mvserver.compiler.own_functions import OwnFunctions
 from mvserver.compiler.plans import ContinuousPlan
 from mvserver.compiler.shape import Resolve
+from mvserver.java_functions.jars import JarFolder
 from mvserver.routing.entity_turns import EntityTurns
 from mvserver.serving.api import PullService
 from mvserver.sql.statements.base import Value
@@ -94,6 +95,7 @@ class Services:
     explain_plan: ExplainPlan
     pulls: PullService
     store_config_dir: Path
+    jars: JarFolder
     spark_start_timeout_s: float = 120.0
     function_timeout_s: float = limits.FUNCTION_TIMEOUT_S  # of a call; what a function's properties may say at most
     function_memory_bytes: int = limits.FUNCTION_MEMORY_BYTES

@@ -9,7 +9,7 @@ from catalog.acl import Privilege
 from catalog.model import Relation, Schema, Store
 from mvserver import sqlstates
 from mvserver.compiler.changelogs import over_changelog
-from mvserver.compiler.plans import Aggregation
+from mvserver.compiler.plans import Aggregation, Groups
 from mvserver.compiler.tables import TABLE
 from mvserver.errors import SqlError
 from mvserver.routing import continuous, descriptor_sources, lookup, privileges, stream_declaration, stream_entity
@@ -155,14 +155,15 @@ def at_least_once(planned: PlannedQuery, sink: Store, context: SessionContext, s
 
 
 def _refuse_aggregation(planned: PlannedQuery, hint: str) -> None:
-    if over_changelog(planned.plan) and not isinstance(planned.plan, Aggregation):
+    grouped = isinstance(planned.plan, Aggregation) or isinstance(planned.plan.scan.derived, Groups)
+    if over_changelog(planned.plan) and not grouped:
         raise SqlError(
             sqlstates.WRONG_OBJECT_TYPE,
             "the result of a query over a changelog is a changelog, not a stream",
             detail="Its rows are replaced and deleted as records come in; a stream's are only added.",
             hint=hint,
         )
-    if isinstance(planned.plan, Aggregation):
+    if grouped:
         raise SqlError(
             sqlstates.WRONG_OBJECT_TYPE,
             "the result of GROUP BY or of an aggregate is a changelog, not a stream",

@@ -9,7 +9,8 @@ from mvserver.sql.statements.api_tokens import CreateApiToken, DropApiToken
 from mvserver.sql.statements.base import Kind, Statement
 from mvserver.sql.statements.copying import CopyFrom
 from mvserver.sql.statements.descriptor_sources import CreateDescriptorSource, DropDescriptorSource
-from mvserver.sql.statements.functions import CreateFunction, DropFunction
+from mvserver.sql.statements.function_sources import CreateFunctionSource, DropFunctionSource
+from mvserver.sql.statements.functions import CreateAggregate, CreateFunction, DropAggregate, DropFunction
 from mvserver.sql.statements.namespaces import CreateDatabase, CreateSchema, DropDatabase, DropSchema
 from mvserver.sql.statements.policies import AlterPolicy, CreatePolicy, DropPolicy, SetRowSecurity
 from mvserver.sql.statements.privileges import AlterOwner
@@ -58,8 +59,12 @@ _TAGS: dict[type[Statement], str] = {
     InsertIntoEntity: "INSERT 0 1",
     CreateApiToken: "CREATE API_TOKEN",
     DropApiToken: "DROP API_TOKEN",
+    CreateFunctionSource: "CREATE FUNCTION_SOURCE",
+    DropFunctionSource: "DROP FUNCTION_SOURCE",
     CreateFunction: "CREATE FUNCTION",
     DropFunction: "DROP FUNCTION",
+    CreateAggregate: "CREATE AGGREGATE",
+    DropAggregate: "DROP AGGREGATE",
     CreatePolicy: "CREATE POLICY",
     AlterPolicy: "ALTER POLICY",
     DropPolicy: "DROP POLICY",

@@ -13,7 +13,7 @@ from mvserver.sql.typenames import type_name
 _FUNCTIONS_HINT = "Use the built-in functions."
 _QUALIFIED = ("sequence", "domain", "foreign table", "statistics")
 _PLAIN = ("extension", "publication", "subscription", "server", "event trigger")
-_FUNCTIONS = ("procedure", "routine", "aggregate")
+_FUNCTIONS = ("procedure", "routine")
 _ON_RELATIONS = ("trigger", "rule", "policy")
 
 _MODES = frozenset({"in", "out", "inout", "variadic"})
@@ -65,8 +65,6 @@ def _of_functions(what: str) -> StatementParser:
     def one(cursor: Cursor) -> tuple[ObjectName, tuple[ArgumentType, ...]]:
         name = object_name(cursor)
         if not cursor.accept_operator("("):
-            if what == "aggregate":
-                raise cursor.syntax_error()
             return name, ()
         return name, argument_types(cursor)
 

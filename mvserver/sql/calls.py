@@ -74,11 +74,19 @@ def qualified_call(parser: Expressions, tokens: list[Token]) -> exp.Expression:
     found = call(parser, tokens[-1], read_name=False)
     if schema == "pg_catalog":
         return found
-    if not isinstance(found, exp.Anonymous) or len(tokens) > 3:
+    inner = found
+    while isinstance(inner, exp.Filter | exp.WithinGroup):
+        inner = inner.this
+    if not isinstance(inner, exp.Anonymous) or len(tokens) > 3:
         raise SqlError(sqlstates.INVALID_SCHEMA_NAME, f'schema "{schema}" does not exist', position=tokens[0].position)
     names = [at(exp.to_identifier(token.text), token) for token in tokens[:-1]]
     place = exp.Column(this=names[-1], table=names[0] if len(names) > 1 else None)
-    return at(exp.Dot(this=place, expression=found), tokens[0])
+    around = inner.parent
+    qualified = at(exp.Dot(this=place, expression=inner), tokens[0])
+    if around is None:
+        return qualified
+    around.set("this", qualified)
+    return found
 
 
 def call(parser: Expressions, token: Token, *, read_name: bool = True) -> exp.Expression:

@@ -13,8 +13,10 @@ from mvserver.sql.properties import at_properties, property_list
 from mvserver.sql.statements.absent import ArgumentType
 from mvserver.sql.statements.base import NO_PROPERTIES, ObjectName, Properties, Statement
 from mvserver.sql.statements.functions import (
+    CreateAggregate,
     CreateFunction,
     DescribeFunction,
+    DropAggregate,
     DropFunction,
     FunctionName,
     FunctionParameter,
@@ -25,7 +27,12 @@ from mvserver.sql.types import SqlType
 
 _MODES = frozenset({"out", "inout", "variadic"})
 _PYTHON = frozenset({"python", "plpython3u"})
+_LANGUAGES = "Say LANGUAGE PYTHON, or LANGUAGE JAVA."
 _SCALARS = "A function takes values of a record and answers with one value."
+_FOLD = (
+    "Write the aggregate as one body in Python: CREATE AGGREGATE name(argument type) RETURNS type LANGUAGE PYTHON "
+    "AS $$ body $$. Its arguments are the lists of the group's values."
+)
 
 
 class _Options:
@@ -39,8 +46,11 @@ class _Options:
         self.body: tuple[str, int | None] | None = None
 
 
-def _create(cursor: Cursor, *, or_replace: bool = False) -> Statement:
+def _create(cursor: Cursor, *, or_replace: bool = False, made: type[CreateFunction] = CreateFunction) -> Statement:
     name = object_name(cursor)
+    aggregate = made is CreateAggregate
+    if aggregate:
+        _refuse_fold(cursor)
     parameters = _parameters(cursor)
     cursor.expect_word("returns")
     position = cursor.current.position
@@ -52,23 +62,50 @@ def _create(cursor: Cursor, *, or_replace: bool = False) -> Statement:
         _option(cursor, options)
     if options.language is None:
         raise SqlError(
-            sqlstates.INVALID_FUNCTION_DEFINITION, "no language specified", hint="Say LANGUAGE PYTHON.",
+            sqlstates.INVALID_FUNCTION_DEFINITION, "no language specified", hint=_LANGUAGES,
             position=cursor.current.position,
         )  # fmt: skip
+    if options.language == "java":
+        _refuse_body(options, aggregate=aggregate)
+        options.body = ("", None)
     if options.body is None:
         raise SqlError(
             sqlstates.INVALID_FUNCTION_DEFINITION, "no function body specified", hint="Say AS $$ body $$.",
             position=cursor.current.position,
         )  # fmt: skip
     body, start = options.body
-    return CreateFunction(
-        name, parameters, result, body, bool(options.strict), or_replace, options.properties,
+    return made(
+        name, parameters, result, body, bool(options.strict), or_replace, options.properties, options.language,
         body_start=start, result_position=position,
     )  # fmt: skip
 
 
+def _refuse_fold(cursor: Cursor) -> None:
+    """PostgreSQL's own form: arguments without names, then SFUNC, STYPE and others in brackets."""
+    mark, first = cursor.mark, cursor.current
+    depth = 0
+    while not cursor.at_end:
+        word = cursor.advance()
+        if word.kind is OPERATOR and word.text in "()":
+            depth += 1 if word.text == "(" else -1
+            if depth == 0:
+                break
+    folded = cursor.at_operator("(")
+    cursor.reset(mark)
+    if folded or cursor.peek().text == "*":
+        raise cursor.not_supported("CREATE AGGREGATE with SFUNC and STYPE is not supported", hint=_FOLD, token=first)
+
+
 def _replace(cursor: Cursor) -> Statement:
     return _create(cursor, or_replace=True)
+
+
+def _create_aggregate(cursor: Cursor) -> Statement:
+    return _create(cursor, made=CreateAggregate)
+
+
+def _replace_aggregate(cursor: Cursor) -> Statement:
+    return _create(cursor, or_replace=True, made=CreateAggregate)
 
 
 def _option(cursor: Cursor, options: _Options) -> None:
@@ -113,14 +150,29 @@ def _language(cursor: Cursor) -> str:
     name = cursor.expect_string() if not cursor.at_name() else cursor.advance().text
     if name.lower() in _PYTHON:
         return "python"
-    if name.lower() in ("java", "sql", "plpgsql", "javascript"):
-        raise cursor.not_supported(
-            f"functions in {name.upper()} are not supported", hint="Say LANGUAGE PYTHON.", token=token
-        )
+    if name.lower() == "java":
+        return "java"
+    if name.lower() in ("sql", "plpgsql", "javascript"):
+        raise cursor.not_supported(f"functions in {name.upper()} are not supported", hint=_LANGUAGES, token=token)
     raise SqlError(
-        sqlstates.UNDEFINED_OBJECT, f'language "{name}" does not exist', hint="Say LANGUAGE PYTHON.",
+        sqlstates.UNDEFINED_OBJECT, f'language "{name}" does not exist', hint=_LANGUAGES,
         position=token.position,
     )  # fmt: skip
+
+
+def _refuse_body(options: _Options, *, aggregate: bool) -> None:
+    if aggregate:
+        raise SqlError(
+            sqlstates.FEATURE_NOT_SUPPORTED,
+            "aggregates in JAVA are not supported",
+            hint="Make a function that takes a java.util.List, and call it over array_agg: f(array_agg(x)).",
+        )
+    if options.body is not None:
+        raise SqlError(
+            sqlstates.INVALID_FUNCTION_DEFINITION,
+            "a function in JAVA has no body",
+            hint="Say WITH ('source.name' = source, 'class.name' = class).",
+        )
 
 
 def _body(cursor: Cursor) -> tuple[str, int | None]:
@@ -187,11 +239,15 @@ def _type(cursor: Cursor) -> SqlType:
     return type_name(cursor)
 
 
-def _drop(cursor: Cursor) -> Statement:
+def _drop(cursor: Cursor, dropped: type[DropFunction] = DropFunction) -> Statement:
     guarded = if_exists(cursor)
     found = listed(cursor, _dropped)
     names, arguments = tuple(name for name, _ in found), tuple(types for _, types in found)
-    return DropFunction(names, arguments, guarded, cascade(cursor))
+    return dropped(names, arguments, guarded, cascade(cursor))
+
+
+def _drop_aggregate(cursor: Cursor) -> Statement:
+    return _drop(cursor, DropAggregate)
 
 
 def _dropped(cursor: Cursor) -> tuple[ObjectName, tuple[ArgumentType, ...] | None]:
@@ -201,6 +257,10 @@ def _dropped(cursor: Cursor) -> tuple[ObjectName, tuple[ArgumentType, ...] | Non
 
 def _list(_: Cursor) -> Statement:
     return ListFunctions()
+
+
+def _list_aggregates(_: Cursor) -> Statement:
+    return ListFunctions(aggregates=True)
 
 
 def _describe(cursor: Cursor) -> Statement:
@@ -214,4 +274,10 @@ HEADS: Heads = {
     ("list", "functions"): _list,
     ("show", "functions"): _list,
     ("describe", "function"): _describe,
+    ("create", "aggregate"): _create_aggregate,
+    ("create", "or", "replace", "aggregate"): _replace_aggregate,
+    ("drop", "aggregate"): _drop_aggregate,
+    ("list", "aggregates"): _list_aggregates,
+    ("show", "aggregates"): _list_aggregates,
+    ("describe", "aggregate"): _describe,
 }

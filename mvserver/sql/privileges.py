@@ -41,6 +41,7 @@ _KINDS: tuple[tuple[tuple[str, ...], str, str | None], ...] = (
     (("descriptor_source",), "descriptor_source", None),
     (("function",), "function", None),
     (("routine",), "function", None),
+    (("aggregate",), "function", None),
 )
 """The words of a kind of object, what it is, and for a relation of which kind it must be."""
 

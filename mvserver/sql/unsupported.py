@@ -14,8 +14,7 @@ _STREAM = "Use CREATE STREAM name (columns) WITH (...) to declare a source."
 _DROP_CREATE = "Drop the object and create it anew."
 _GROUPS = "Use CREATE ROLE, GRANT role TO role and DROP ROLE."
 _FUNCTIONS = "Use the built-in functions."
-_AGGREGATES = "Make a function over an array, and call it over array_agg in a sub-query: docs/sql/own-functions.md."
-_JARS = "Functions of one's own are in Python: CREATE FUNCTION ... LANGUAGE PYTHON."
+_JARS = "The file that a source was made of is the original."
 _POOL = "One server runs all queries; there is no compute pool to manage."
 _SECURITY = "Access is decided by roles: see CREATE ROLE and GRANT."
 
@@ -30,8 +29,6 @@ _REFUSED: dict[str, str | None] = {
     "create recursive": "Write WITH RECURSIVE in the SELECT of CREATE VIEW.",
     "create or": "Drop the object first: DROP ... IF EXISTS name.",
     "create group": _GROUPS,
-    "create function_source": _JARS,
-    "create aggregate": _AGGREGATES,
     "create procedure": _FUNCTIONS,
     "create domain": None,
     "create sequence": None,
@@ -56,12 +53,10 @@ _REFUSED: dict[str, str | None] = {
     "create organization": _SECURITY,
     "create application": "Put the statements between BEGIN APPLICATION name and END APPLICATION.",
     "drop group": _GROUPS,
-    "drop function_source": _JARS,
     "drop compute_pool": _POOL,
     "drop secret": None,
     "drop security": _SECURITY,
     "drop metrics": None,
-    "list function_sources": None,
     "list compute_pools": _POOL,
     "list roles": "Use SELECT * FROM pg_roles.",
     "list users": "Use SELECT * FROM pg_user.",
@@ -91,6 +86,7 @@ _REFUSED: dict[str, str | None] = {
     "security": None,
     "do": None,
     "call": None,
+    "copy function_source": _JARS,
     "load": None,
     "import": None,
     "generate": None,

@@ -17,6 +17,7 @@ from catalog.model import Column, Index, IndexColumn, Query, Relation, Store
 from catalog.store import Catalog
 from mvserver.compiler.compile import compile_select
 from mvserver.compiler.plans import ContinuousPlan
+from mvserver.java_functions.jars import JarFolder
 from mvserver.pgcatalog.snapshot import CatalogSnapshot
 from mvserver.pgwire.server import PgWireServer
 from mvserver.routing.ports import Services
@@ -134,6 +135,7 @@ class LiveServer:
                 explain_plan=lambda plan: [repr(plan)],
                 pulls=self.pulls,
                 store_config_dir=folder,
+                jars=JarFolder(folder / "function-sources"),
             )
         )
         services = SessionServices(

@@ -13,6 +13,7 @@ import pytest
 
 from tests.docs.examples import BROKER, KINESIS, PAGES, POSTGRES, REGISTRY, ROOT, SERVICES, PageSession, blocks
 from tests.faults.live import LiveServer, temporary_server
+from tests.java_functions.compiled import compiled
 
 pytestmark = pytest.mark.spark
 
@@ -23,6 +24,9 @@ RUN = [page for page in PAGES if blocks(page)]
 def docs_server() -> Iterator[LiveServer]:
     with temporary_server() as live:
         shutil.copytree(Path(__file__).with_name("store-config"), live.data / "store-config")
+        page = (ROOT / "docs/sql/own-functions.md").read_text(encoding="utf-8")
+        source = page.partition("```java\n")[2].partition("```")[0]
+        (live.data / "store-config" / "shop.jar").write_bytes(compiled(source))
         yield live.start()
 
 

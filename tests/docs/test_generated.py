@@ -57,6 +57,9 @@ def _commands() -> list[str]:
 
 
 _SPELLED = {
+    "CreateFunctionSource": "CREATE FUNCTION_SOURCE",
+    "DropFunctionSource": "DROP FUNCTION_SOURCE",
+    "ListFunctionSources": "LIST FUNCTION_SOURCES",
     "CreateApiToken": "CREATE API_TOKEN",
     "DropApiToken": "DROP API_TOKEN",
     "ListApiTokens": "LIST API_TOKENS",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import json
 import os
 import signal
 import threading
@@ -13,6 +14,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from mvserver import limits
 from mvserver.python_functions import process
 from mvserver.python_functions.body import BodyError, check
 from mvserver.python_functions.definition import PythonFunction, is_supported
@@ -23,12 +25,18 @@ MEMORY = 64 << 20
 
 
 def function(
-    body: str, parameters: str = "n BIGINT", result: str = "BIGINT", *, strict: bool = False, timeout_ms: int = 2000
+    body: str,
+    parameters: str = "n BIGINT",
+    result: str = "BIGINT",
+    *,
+    strict: bool = False,
+    timeout_ms: int = 2000,
+    aggregate: bool = False,
 ) -> RunnableFunction:
     pairs = [each.split(" ", 1) for each in parameters.split("; ")] if parameters else []
     made = PythonFunction(
         "id", "f", tuple((name, parse_type(type_)) for name, type_ in pairs), parse_type(result), body, strict,
-        timeout_ms, MEMORY,
+        timeout_ms, MEMORY, aggregate=aggregate,
     )  # fmt: skip
     return RunnableFunction.of(made)
 
@@ -82,6 +90,46 @@ def test_each_row_has_its_answer_or_its_error() -> None:
 )  # fmt: skip
 def test_an_answer_is_of_its_type_or_refused(result: str, body: str, answer: Any) -> None:
     assert called(body, 1, result=result) == [answer]
+
+
+NUMBERS = pa.list_(pa.int64())
+
+
+def test_an_aggregate_has_the_list_of_a_group() -> None:
+    body = "return sum(n or 0 for n in n) if n else -1"
+    assert called(body, [1, None, 2], [], None, type_=NUMBERS, aggregate=True) == [3, -1, -1]
+    assert called("return len(n)", [1, 2], None, type_=NUMBERS, aggregate=True, strict=True) == [2, None]
+    assert called("return n[0] // 0", [1], type_=NUMBERS, aggregate=True) == [
+        "38000:function f: ZeroDivisionError: integer division or modulo by zero (line 1)"
+    ]
+
+
+def test_an_aggregate_of_several_arguments_has_values_of_a_record_at_one_place() -> None:
+    kinds = "a BIGINT; b DOUBLE; c FLOAT; d DECIMAL(10, 2); e VARCHAR; f VARBINARY; g DATE; h TIME; i TIMESTAMP; "
+    kinds += "j TIMESTAMP_LTZ; k BOOLEAN"
+    names = [each.split()[0] for each in kinds.split("; ")]
+    texts = [
+        "-9223372036854775808", "-0.0", "1.1", "1.20", 'say "ü"\n', "\\x00ff", "2020-02-29", "23:59:59.5",
+        "2020-01-01 00:00:00.123456", "1969-12-31 23:59:59.9+00", "true",
+    ]  # fmt: skip
+    body = f"import datetime, math\nreturn repr([{', '.join(f'{name}[0]' for name in names)}] + [k[1]])"
+    packed = [json.dumps(texts), json.dumps([None] * len(texts))]
+    found = called(body, packed, type_=pa.list_(pa.string()), parameters=kinds, result="VARCHAR", aggregate=True)
+    assert found == [
+        repr(
+            [
+                -(2**63), -0.0, 1.100000023841858, Decimal("1.20"), 'say "ü"\n', b"\x00\xff", dt.date(2020, 2, 29),
+                dt.time(23, 59, 59, 500000), dt.datetime(2020, 1, 1, 0, 0, 0, 123456),
+                dt.datetime(1969, 12, 31, 23, 59, 59, 900000, dt.UTC), True, None,
+            ]
+        )
+    ]  # fmt: skip
+
+
+def test_a_group_has_so_many_values_at_most(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "AGGREGATE_VALUES_MAX", 3)
+    found = called("return len(n)", [1] * 3, [1] * 4, type_=NUMBERS, aggregate=True)
+    assert found == [3, "54000:function f: a group has more than 3 values"]
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,7 @@ from mvserver.compiler.compile import compile_select
 from mvserver.compiler.plans import ContinuousPlan
 from mvserver.errors import SqlError
 from mvserver.front import Result
+from mvserver.java_functions.jars import JarFolder
 from mvserver.routing.ports import Services
 from mvserver.routing.router import Router
 from mvserver.serving.api import PullScope
@@ -302,6 +303,7 @@ class Bench:
             explain_plan=explain_plan,
             pulls=FakePulls(),
             store_config_dir=self.config_folder,
+            jars=JarFolder(self.config_folder.parent / "function-sources"),
         )
         self.router = Router(self.services)
         self.context = SessionContext("postgres", "postgres")

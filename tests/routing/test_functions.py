@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from mvserver.compiler.changelogs import result_key
 from mvserver.compiler.compile import compile_select
 from mvserver.compiler.own_functions import called_anywhere
+from mvserver.compiler.plans import Aggregate, Groups, Projection
 from mvserver.routing.functions import KnownFunctions
 from mvserver.routing.lookup import known_resolver
 from mvserver.sql.dialect import parse_select
@@ -13,6 +15,13 @@ from tests.routing.fakes import SETUP, Bench
 
 TWICE = "CREATE FUNCTION twice(n BIGINT) RETURNS BIGINT LANGUAGE PYTHON AS $$return n * 2$$"
 VIEW = "CREATE MATERIALIZED VIEW v AS SELECT twice(event_time) AS t FROM clicks"
+
+
+MIDDLE = "CREATE AGGREGATE middle(n BIGINT) RETURNS BIGINT LANGUAGE PYTHON STRICT AS $$return sorted(n)[len(n) // 2]$$"
+
+
+def view(items: str, rest: str = "", source: str = "clicks") -> str:
+    return f"CREATE MATERIALIZED VIEW w AS SELECT {items} FROM {source} {rest}".strip()
 
 
 def create(body: str = "return n", rest: str = "", *, parameters: str = "n BIGINT", name: str = "f") -> str:
@@ -46,9 +55,43 @@ def create(body: str = "return n", rest: str = "", *, parameters: str = "n BIGIN
          'schema "hidden" does not exist'),
         ("CREATE MATERIALIZED VIEW w AS SELECT public.nosuch(event_time) AS t FROM clicks", "42883",
          "function public.nosuch does not exist"),
-        ("CREATE MATERIALIZED VIEW w AS SELECT twice(count(*)) AS t FROM clicks", "0A000",
-         "function twice is not supported over aggregates"),
-        ("CREATE AGGREGATE f(BIGINT) (SFUNC = g, STYPE = BIGINT)", "0A000", "CREATE AGGREGATE is not supported"),
+        ("CREATE AGGREGATE f(BIGINT) (SFUNC = g, STYPE = BIGINT)", "0A000",
+         "CREATE AGGREGATE with SFUNC and STYPE is not supported"),
+        ("CREATE AGGREGATE f(*) (SFUNC = g, STYPE = BIGINT)", "0A000",
+         "CREATE AGGREGATE with SFUNC and STYPE is not supported"),
+        (create(name="f", parameters="").replace("FUNCTION", "AGGREGATE"), "42P13",
+         "an aggregate has at least one argument"),
+        (create(parameters="n ARRAY<BIGINT>").replace("FUNCTION", "AGGREGATE"), "0A000",
+         "an argument of type ARRAY<BIGINT> is not supported"),
+        (create(name="sum").replace("FUNCTION", "AGGREGATE"), "42723", 'function "sum" is built in'),
+        (create(name="twice", parameters="n VARCHAR").replace("FUNCTION", "AGGREGATE"), "42809",
+         '"twice" is the name of a function'),
+        (create(name="middle", parameters="n VARCHAR"), "42809", '"middle" is the name of an aggregate function'),
+        (create(name="middle").replace("CREATE", "CREATE OR REPLACE"), "42809", "cannot change routine kind"),
+        ("DROP FUNCTION middle", "42809", "middle(BIGINT) is an aggregate function"),
+        ("DROP AGGREGATE twice(BIGINT)", "42809", "twice(BIGINT) is not an aggregate"),
+        ("DROP AGGREGATE nosuch(BIGINT)", "42883", "aggregate nosuch(bigint) does not exist"),
+        ("DROP AGGREGATE nosuch", "42883", 'could not find an aggregate named "nosuch"'),
+        (view("middle()"), "42883", "function middle() does not exist"),
+        (view("middle(*)"), "42883", "function middle(*) does not exist"),
+        (view("middle(url)"), "42883", "function middle(text) does not exist"),
+        (view("middle(middle(event_time))"), "42803", "aggregate function calls cannot be nested"),
+        (view("sum(middle(event_time))"), "42803", "aggregate function calls cannot be nested"),
+        (view("url, middle(event_time)"), "42803",
+         'column "clicks.url" must appear in the GROUP BY clause or be used in an aggregate function'),
+        (view("event_time", "WHERE middle(event_time) > 1"), "42803", "aggregate functions are not allowed in WHERE"),
+        (view("middle(event_time) WITHIN GROUP (ORDER BY url)"), "42809",
+         "middle is not an ordered-set aggregate, so it cannot have WITHIN GROUP"),
+        (view("twice(event_time) FILTER (WHERE true)"), "42809",
+         "FILTER specified, but twice is not an aggregate function"),
+        (view("public.twice(event_time) FILTER (WHERE true)"), "42809",
+         "FILTER specified, but twice is not an aggregate function"),
+        (view("middle(event_time)", "GROUP BY window_start, window_end, url EMIT FINAL", "TUMBLE(clicks, SIZE 1 HOUR)"),
+         "0A000", "EMIT FINAL with functions of one's own over aggregates is not supported"),
+        (view("middle(event_time)", "GROUP BY window_start, window_end", "SESSION(clicks, GAP 1 HOUR)"), "0A000",
+         "DISTINCT and aggregates that keep their values are not supported over SESSION"),
+        ("CREATE STREAM t WITH ('store' = 'main') AS SELECT url, middle(event_time) AS m FROM clicks GROUP BY url",
+         "42809", "the result of GROUP BY or of an aggregate is a changelog, not a stream"),
         ("DROP FUNCTION nosuch", "42883", 'could not find a function named "nosuch"'),
         ("DROP FUNCTION twice(VARCHAR)", "42883", "function twice(text) does not exist"),
         ("DESCRIBE FUNCTION pair", "42725", 'function name "pair" is not unique'),
@@ -57,7 +100,7 @@ def create(body: str = "return n", rest: str = "", *, parameters: str = "n BIGIN
 )  # fmt: skip
 def test_what_is_refused_changes_nothing(bench: Bench, statement: str, sqlstate: str, message: str) -> None:
     bench.run(
-        *SETUP, "CREATE ROLE anna", TWICE, create(name="pair"), create(name="pair", parameters="n VARCHAR"),
+        *SETUP, "CREATE ROLE anna", TWICE, create(name="pair"), create(name="pair", parameters="n VARCHAR"), MIDDLE,
     )  # fmt: skip
     before = bench.dump()
     error = bench.error(statement)
@@ -158,8 +201,54 @@ def test_lists_show_what_one_may_see(bench: Bench) -> None:
     (row,) = bench.run("LIST FUNCTIONS")
     shown = ("schema", "name", "arguments", "returns", "language", "queries", "owner")
     assert [row[name] for name in shown] == ["public", "twice", "n BIGINT", "BIGINT", "python", 1, "postgres"]
+    assert row["kind"] == "function"
+    assert bench.run("LIST AGGREGATES") == []
     (row,) = bench.run("DESCRIBE FUNCTION twice(BIGINT)")
     assert (row["body"], row["timeout_millis"], row["memory_mb"]) == ("return n * 2", 10_000, 256)
     bench.run("REVOKE ALL ON FUNCTION twice FROM PUBLIC")
     bench.context.role = "anna"
     assert bench.run("LIST FUNCTIONS") == []
+
+
+def test_an_aggregate_is_dropped_as_one_and_shown_as_one(bench: Bench) -> None:
+    bench.run(*SETUP, MIDDLE, view("url, middle(event_time) AS m", "GROUP BY url"))
+    (query,) = bench.catalog.queries.all()
+    (aggregate,) = bench.catalog.functions.all()
+    assert query.function_ids == (aggregate.id,)
+    (row,) = bench.run("LIST AGGREGATES")
+    assert (row["name"], row["kind"], row["queries"]) == ("middle", "aggregate", 1)
+    (row,) = bench.run("DESCRIBE AGGREGATE middle(BIGINT)")
+    assert (row["kind"], row["strict"], row["arguments"]) == ("aggregate", True, "n BIGINT")
+    error = bench.error("DROP AGGREGATE middle(BIGINT)")
+    assert error.message == "cannot drop aggregate middle(BIGINT) because other objects depend on it"
+    error = bench.error(MIDDLE.replace("CREATE", "CREATE OR REPLACE").replace("sorted(n)", "n"))
+    assert error.message == "cannot replace aggregate middle(BIGINT) because queries call it"
+    bench.run("GRANT EXECUTE ON FUNCTION middle TO PUBLIC", "ALTER AGGREGATE middle(BIGINT) OWNER TO postgres")
+    bench.run("DROP AGGREGATE IF EXISTS nosuch(BIGINT), middle(BIGINT) CASCADE")
+    assert bench.catalog.functions.all() == ()
+    assert bench.catalog.queries.all() == ()
+
+
+def test_an_aggregate_is_a_select_over_the_changes_of_groups(bench: Bench) -> None:
+    bench.run(
+        *SETUP, MIDDLE, TWICE,
+        "CREATE MATERIALIZED VIEW v AS SELECT url, twice(middle(event_time)) + count(*) AS m, "
+        "middle(DISTINCT event_time) FILTER (WHERE userid <> 'x') AS d FROM clicks "
+        "GROUP BY url HAVING count(*) > 1 AND url <> 'y'",
+    )  # fmt: skip
+    (query,) = bench.catalog.queries.all()
+    plan = compile_select(
+        parse_select(query.select_text), known_resolver(query, bench.services), default_starting="earliest",
+        functions=KnownFunctions(query, bench.services),
+    )  # fmt: skip
+    assert isinstance(plan, Projection)
+    assert isinstance(plan.scan.derived, Groups)
+    assert plan.where is None  # HAVING without calls spares calls
+    groups = plan.scan.derived.plan
+    assert groups.having is not None
+    assert [call.function for call in groups.aggregates] == [
+        Aggregate.ARRAY_AGG, Aggregate.COUNT_ROWS, Aggregate.ARRAY_AGG,
+    ]  # fmt: skip
+    assert [call.distinct for call in groups.aggregates] == [False, False, True]
+    assert result_key(plan) == ("url",)
+    assert {each.name for each in called_anywhere(plan)} == {"middle", "twice"}

@@ -5,6 +5,7 @@ A statement class that has no row here fails the test.
 
 from __future__ import annotations
 
+import zipfile
 from dataclasses import dataclass
 
 import pytest
@@ -16,6 +17,7 @@ from mvserver.sql.statements.absent import DropAbsent
 from mvserver.sql.statements.api_tokens import CreateApiToken, ListApiTokens
 from mvserver.sql.statements.copying import CopyFrom
 from mvserver.sql.statements.descriptor_sources import ListDescriptors, ListDescriptorSources
+from mvserver.sql.statements.function_sources import ListFunctionSources
 from mvserver.sql.statements.functions import ListFunctions
 from mvserver.sql.statements.namespaces import ListDatabases
 from mvserver.sql.statements.processors import (
@@ -98,6 +100,12 @@ CASES = (
     case("DROP TYPE mood", "must be owner of type mood", OWN.format("TYPE mood")),
     case("CREATE FUNCTION mine(n BIGINT) RETURNS BIGINT LANGUAGE PYTHON AS $$return n$$",
          "permission denied to create function", "ALTER ROLE anna CREATEFUNCTION", CREATE),
+    case("CREATE AGGREGATE mine(n BIGINT) RETURNS BIGINT LANGUAGE PYTHON AS $$return n[0]$$",
+         "permission denied to create function", "ALTER ROLE anna CREATEFUNCTION", CREATE),
+    case("DROP AGGREGATE most(BIGINT)", "must be owner of function most", OWN.format("AGGREGATE most(BIGINT)")),
+    case("CREATE FUNCTION_SOURCE mine WITH ('file' = 'some.jar')", "permission denied to create function source",
+         "ALTER ROLE anna SUPERUSER"),
+    case("DROP FUNCTION_SOURCE spare", "permission denied to drop function source", "ALTER ROLE anna SUPERUSER"),
     case("DROP FUNCTION twice(BIGINT)", "must be owner of function twice", OWN.format("SCHEMA public")),
     case("DESCRIBE FUNCTION twice", "permission denied for function twice",
          "GRANT EXECUTE ON FUNCTION twice(BIGINT) TO anna"),
@@ -186,6 +194,7 @@ FREE = {
     # they leave out what the role may not see
     ListStores, ListSchemaRegistries, ListDescriptors, ListDescriptorSources, ListApiTokens, ListDatabases,
     ListRelations, ListQueries, ListProcessors, ListFunctions,
+    ListFunctionSources,
     CreateApiToken,  # of the role that makes it
     Analyze, DropAbsent,  # change nothing, and tell only whether a name is there
 }  # fmt: skip
@@ -210,6 +219,8 @@ ELSEWHERE = {
 def world(bench: Bench) -> Bench:
     schema = '{"type": "record", "name": "R", "fields": [{"name": "a", "type": "int"}]}'
     (bench.config_folder / "a.avsc").write_text(schema)
+    with zipfile.ZipFile(bench.config_folder / "some.jar", "w") as jar:
+        jar.writestr("A.class", b"")
     bench.run(
         *SETUP,
         "CREATE ENTITY spare IN STORE k",
@@ -228,6 +239,8 @@ def world(bench: Bench) -> Bench:
         "CREATE SCHEMA hidden",
         "CREATE TYPE mood AS ENUM ('a')",
         "CREATE FUNCTION twice(n BIGINT) RETURNS BIGINT LANGUAGE PYTHON AS $$return n * 2$$",
+        "CREATE AGGREGATE most(n BIGINT) RETURNS BIGINT LANGUAGE PYTHON AS $$return max(n)$$",
+        "CREATE FUNCTION_SOURCE spare WITH ('file' = 'some.jar')",
         "REVOKE EXECUTE ON FUNCTION twice(BIGINT) FROM PUBLIC",
         "CREATE INDEX noted ON v (url)",
         "CREATE API_TOKEN spare",

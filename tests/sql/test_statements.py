@@ -20,7 +20,16 @@ from mvserver.sql.statements.descriptor_sources import (
     ListDescriptors,
     ListDescriptorSources,
 )
-from mvserver.sql.statements.functions import CreateFunction, DescribeFunction, DropFunction, ListFunctions
+from mvserver.sql.statements.function_sources import CreateFunctionSource, DropFunctionSource, ListFunctionSources
+from mvserver.sql.statements.functions import (
+    CreateAggregate,
+    CreateFunction,
+    DescribeFunction,
+    DropAggregate,
+    DropFunction,
+    FunctionParameter,
+    ListFunctions,
+)
 from mvserver.sql.statements.namespaces import (
     CreateDatabase,
     CreateSchema,
@@ -384,6 +393,20 @@ CASES: list[tuple[str, Any]] = [
      expect(DropFunction, names=(name("f"), name("g")), arguments=(None, ()), if_exists=True, cascade=True)),
     ("CREATE FUNCTION f() RETURNS int LANGUAGE python AS 'x'",
      expect(CreateFunction, name=name("f"), parameters=(), result=t.INTEGER, body="x")),
+    ("CREATE FUNCTION f() RETURNS int LANGUAGE JAVA WITH ('source.name' = s, 'class.name' = 'a.B')",
+     expect(CreateFunction, name=name("f"), parameters=(), result=t.INTEGER, body="", language="java",
+            properties=properties(**{"source.name": "s", "class.name": "a.B"}))),
+    ("CREATE FUNCTION_SOURCE IF NOT EXISTS s WITH ('file' = '@/a.jar')",
+     expect(CreateFunctionSource, name="s", properties=properties(file="@/a.jar"), if_not_exists=True)),
+    ("DROP FUNCTION_SOURCE IF EXISTS s", expect(DropFunctionSource, name="s", if_exists=True)),
+    ("LIST FUNCTION_SOURCES", expect(ListFunctionSources)),
+    ("CREATE AGGREGATE f(a int) RETURNS int LANGUAGE python AS 'x'",
+     expect(CreateAggregate, name=name("f"), parameters=(FunctionParameter("a", t.INTEGER, 20),), result=t.INTEGER,
+            body="x")),
+    ("DROP AGGREGATE IF EXISTS f, g(*)",
+     expect(DropAggregate, names=(name("f"), name("g")), arguments=(None, ()), if_exists=True)),
+    ("LIST AGGREGATES", expect(ListFunctions, aggregates=True)),
+    ("DESCRIBE AGGREGATE f", expect(DescribeFunction, name=name("f"))),
     ("DESCRIBE FUNCTION f", expect(DescribeFunction, name=name("f"))),
     ("LIST FUNCTIONS", expect(ListFunctions)),
     ("LIST STREAMS", expect(ListRelations, kinds=("stream",))),
@@ -501,7 +524,7 @@ def test_statement(text: str, expected: Any) -> None:
 
 def test_every_kind_of_statement_is_covered() -> None:
     """A statement added to the contract needs a spelling, and a test of it."""
-    kinds = set(Statement.__subclasses__())
+    kinds = {each for kind in Statement.__subclasses__() for each in (kind, *kind.__subclasses__())}
     elsewhere = {Explain, DescribeStatement, ExecutePrepared, PushQuery, BoundedRead}
     assert kinds - elsewhere == {expected[0] for _, expected in CASES}
 

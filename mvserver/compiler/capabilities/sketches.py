@@ -1,6 +1,6 @@
-"""Approximate aggregates keep, instead of a value, a bucket that stands for it, or a mark of its hash.
+"""What aggregates keep instead of values: a bucket that stands for one, a mark of its hash, several in one text.
 
-Both are counted like values of an exact aggregate, so that they merge, and are taken back, like them.
+All are counted like values of an exact aggregate, so that they merge, and are taken back, like them.
 """
 
 from __future__ import annotations
@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from mvserver.compiler.capabilities.build import (
+    AS_TEXT,
     BINARY,
     DATE,
     DECIMAL,
@@ -22,10 +23,10 @@ from mvserver.compiler.capabilities.build import (
     on,
 )
 from mvserver.compiler.capabilities.build import BOOLEAN as LOGICAL
-from mvserver.compiler.capabilities.model import Capability, Lowered
+from mvserver.compiler.capabilities.model import Capability, Lowered, Nulls
 from mvserver.sql.types import DOUBLE as DOUBLE_TYPE
 from mvserver.sql.types import INTEGER as INTEGER_TYPE
-from mvserver.sql.types import SqlType
+from mvserver.sql.types import VARCHAR, SqlType
 
 RELATIVE_ERROR = 0.01  # of a bucket's number against the values in it
 REGISTER_BITS = 12  # 4,096 registers: a standard error of 1.6 %
@@ -50,6 +51,11 @@ def _sketch(arguments: Sequence[Lowered], result: SqlType) -> str:
     return f"CASE WHEN {x} IS NOT NULL THEN CAST({register} + {rank} AS INT) END"  # the hash of NULL is a number
 
 
+def _packed(arguments: Sequence[Lowered], result: SqlType) -> str:
+    """A list of texts in JSON. NULLs are in it, so that it never is NULL."""
+    return f"to_json(array({', '.join(map(str, arguments))}))"
+
+
 _HASHED = (LOGICAL, *INTEGERS, FLOAT, DOUBLE, DECIMAL, TEXT, BINARY, DATE, TIME, TIMESTAMP, INSTANT)
 
 CAPABILITIES: tuple[Capability, ...] = (
@@ -60,5 +66,10 @@ CAPABILITIES: tuple[Capability, ...] = (
     capability(
         "sketch value", "register and rank of a value's hash, as register * 64 + rank",
         [on((p,), INTEGER_TYPE, _sketch) for p in _HASHED], (), operator=True, internal=True,
+    ),
+    capability(
+        "packed values", "the texts of several values in one",
+        [on((AS_TEXT, AS_TEXT), VARCHAR, _packed, variadic=True)], (), operator=True, internal=True,
+        nulls=Nulls.SPECIAL,
     ),
 )  # fmt: skip

@@ -39,8 +39,14 @@ class CreateFunction(Statement, kind=Kind.DDL):
     strict: bool = False
     or_replace: bool = False
     properties: Properties = NO_PROPERTIES
+    language: str = "python"  # or java, whose body is empty: the properties say where it is
     body_start: int | None = field(default=None, compare=False)
     result_position: int | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True)
+class CreateAggregate(CreateFunction, kind=Kind.DDL):
+    """Its body has a list of each argument's values."""
 
 
 @dataclass(frozen=True)
@@ -54,8 +60,15 @@ class DropFunction(Statement, kind=Kind.DDL):
 
 
 @dataclass(frozen=True)
-class ListFunctions(Statement, kind=Kind.INSPECTION):
+class DropAggregate(DropFunction, kind=Kind.DDL):
     pass
+
+
+@dataclass(frozen=True)
+class ListFunctions(Statement, kind=Kind.INSPECTION):
+    """``aggregates``: only these."""
+
+    aggregates: bool = False
 
 
 @dataclass(frozen=True)

@@ -17,10 +17,9 @@ from mvserver.compiler import lower_spark
 from mvserver.compiler.changelogs import CHANGELOG
 from mvserver.compiler.derived import ROW_MARK, has_marks
 from mvserver.compiler.expressions import ColumnReference, Expression, FieldAccess, Literal, walk
-from mvserver.compiler.own_functions import called
+from mvserver.compiler.own_functions import OwnFunction, called
 from mvserver.compiler.plans import TIMED, Aggregate, AggregateCall, Aggregation, Scan
 from mvserver.compiler.row_functions import ROW_KEY, ROW_METADATA, ROW_TIME
-from mvserver.python_functions.definition import PythonFunction
 from mvserver.sql.types import Kind, SqlType
 from mvserver.streaming.batch.scan_decoding import DecodedScan, Stages, decode_scan, side_by_side
 from mvserver.streaming.batch.unnesting import UnnestedRows, unnest_rows
@@ -173,7 +172,7 @@ class Program:
     ordered: bool = False  # the order of the records is needed
     texts: tuple[str, ...] = ()  # those of the columns that are texts or binary, which may be long
     functions: tuple[RecordFunction | CheckFunction, ...] = ()  # which the stages call besides Spark's own
-    own_functions: tuple[PythonFunction, ...] = ()  # of users
+    own_functions: tuple[OwnFunction, ...] = ()  # of users
     schemas: dict[str, pa.Schema] = field(default_factory=dict, compare=False)  # of the collected shapes, once known
 
 

@@ -108,15 +108,22 @@ def install(session: SparkSession, work_directory: Path) -> None:
 def register_decoder(session: SparkSession, function: RecordFunction) -> None:
     """Makes the decoder known to a session."""
     context = session.sparkContext
-    jvm, gateway = context._jvm, context._gateway
-    assert jvm is not None and gateway is not None  # noqa: S101, PT018 - a session has both
-    given = (function.name, function.columns, function.schemas)
-    classes, values = gateway.new_array(jvm.java.lang.Class, 3), gateway.new_array(jvm.java.lang.Object, 3)
-    for i, value in enumerate(given):
-        classes[i], values[i] = jvm.java.lang.Class.forName("java.lang.String"), value
-    made = _loaders[context].loadClass(_DECODER).getDeclaredConstructor(classes).newInstance(values)
+    jvm = context._jvm
+    assert jvm is not None  # noqa: S101 - a session has one
+    made = instance(context, _DECODER, function.name, function.columns, function.schemas)
     result = jvm.org.apache.spark.sql.types.DataType.fromDDL(function.result)
     session._jsparkSession.udf().register(function.name, made, result)
+
+
+def instance(context: SparkContext, class_name: str, *texts: str) -> Any:
+    """An object of one of our classes, whose constructor takes texts."""
+    jvm, gateway = context._jvm, context._gateway
+    assert jvm is not None and gateway is not None  # noqa: S101, PT018 - a session has both
+    classes = gateway.new_array(jvm.java.lang.Class, len(texts))
+    values = gateway.new_array(jvm.java.lang.Object, len(texts))
+    for i, value in enumerate(texts):
+        classes[i], values[i] = jvm.java.lang.Class.forName("java.lang.String"), value
+    return _loaders[context].loadClass(class_name).getDeclaredConstructor(classes).newInstance(values)
 
 
 def live_rows(session: SparkSession, schema: Any, port: int, token: str) -> Any:
@@ -152,7 +159,7 @@ def _compiled(jvm: Any) -> dict[str, bytes]:
     """The classes by name: those of the functions stand inside the class that has the methods."""
     found: dict[str, bytes] = {}
     with_functions = (_with_functions(owner) for owner in (_BOUNDED, _TEXTS, _JSON_PATHS))
-    for source in (*with_functions, _source("Records"), _source("LiveRows")):
+    for source in (*with_functions, _source("Records"), _source("LiveRows"), _source("Jars")):
         compiler = jvm.org.codehaus.janino.SimpleCompiler()
         compiler.cook(source)
         codes = compiler.getBytecodes()

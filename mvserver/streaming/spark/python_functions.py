@@ -1,4 +1,4 @@
-"""Users' functions in Spark: each is a function over Arrow, whose worker asks the function's own process."""
+"""Users' functions in Spark. One in Python is a function over Arrow, whose worker asks the function's own process."""
 
 from __future__ import annotations
 
@@ -9,9 +9,11 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 from pyspark.sql.types import StringType, StructField, StructType
 
-from mvserver.compiler.own_functions import spark_name
+from mvserver.compiler.own_functions import OwnFunction, spark_name
+from mvserver.java_functions.definition import JavaFunction
 from mvserver.python_functions.definition import PythonFunction, kind_of
 from mvserver.python_functions.process import RunnableFunction, run
+from mvserver.streaming.spark import java_functions_of_users
 from mvserver.streaming.spark.types import spark_type
 
 _REGISTERED_MAX = 1_000  # in a session: each text of a function makes another one, and the oldest goes
@@ -20,14 +22,17 @@ _ZONED = {"TIMESTAMP_LTZ": _INSTANT, "ARRAY<TIMESTAMP_LTZ>": pa.list_(_INSTANT)}
 _registered: WeakKeyDictionary[SparkSession, dict[str, None]] = WeakKeyDictionary()
 
 
-def register(session: SparkSession, functions: Sequence[PythonFunction]) -> None:
+def register(session: SparkSession, functions: Sequence[OwnFunction]) -> None:
     """Each text once: its name says what it does."""
     known = _registered.setdefault(session, {})
     for function in functions:
         name = spark_name(function)
         if name in known:
             continue
-        _register(session, name, function)
+        if isinstance(function, JavaFunction):
+            java_functions_of_users.register(session, name, function)
+        else:
+            _register(session, name, function)
         known[name] = None
     while len(known) > max(_REGISTERED_MAX, len(functions)):
         oldest = next(iter(known))

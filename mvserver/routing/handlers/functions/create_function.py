@@ -8,7 +8,7 @@ from __future__ import annotations
 import keyword
 from dataclasses import replace
 
-from catalog.dependencies import called
+from catalog.dependencies import called, kind
 from catalog.model import Function
 from mvserver import limits, sqlstates
 from mvserver.compiler.own_functions import is_built_in
@@ -17,7 +17,7 @@ from mvserver.front import Result
 from mvserver.python_functions import body
 from mvserver.python_functions.definition import is_supported
 from mvserver.python_functions.process import FunctionFailed, RunnableFunction, confinement_of
-from mvserver.routing import functions, lookup, privileges
+from mvserver.routing import functions, java_functions, lookup, privileges
 from mvserver.routing.ports import Services
 from mvserver.routing.properties import PropertyReader
 from mvserver.routing.rows import done
@@ -33,21 +33,49 @@ _MEGABYTE = 2**20
 
 
 def run(statement: CreateFunction, context: SessionContext, services: Services, work: Work) -> Result:
+    create(statement, context, services, work, aggregate=False)
+    return done(TAG)
+
+
+def create(
+    statement: CreateFunction, context: SessionContext, services: Services, work: Work, *, aggregate: bool
+) -> None:
+    """A function, or an aggregate."""
     catalog = services.catalog
     privileges.require_attribute(context, services, privileges.CREATEFUNCTION, "create function")
-    made = _function(statement, context, services)
-    _check_body(statement)
-    if not work.rehearsal:
+    made = replace(_function(statement, context, services), aggregate=aggregate)
+    if statement.language == "java":
+        made = java_functions.made(made, statement, context, services)
+    else:
+        _check_body(statement)
+    if not work.rehearsal and made.language == "python":
         made = replace(made, confined=_try(made, context))
     with catalog.transaction():
         schema, _ = lookup.new_relation(statement.name, context, services)
+        _check_kind(statement, made, services)
         old = catalog.functions.find(schema.id, made.name, made.signature)
         if old is None or not statement.or_replace:
             catalog.functions.add(made)
         else:
             privileges.require_relation_owner(old, context, services, statement.name.position)
             _replace(old, made, services)
-    return done(TAG)
+
+
+def _check_kind(statement: CreateFunction, made: Function, services: Services) -> None:
+    """A name means functions or aggregates: how its arguments are read depends on that."""
+    others = [
+        each for each in services.catalog.functions.named(made.schema_id, made.name) if each.aggregate != made.aggregate
+    ]
+    if not others:
+        return
+    what = "an aggregate function" if others[0].aggregate else "a function"
+    raise SqlError(
+        sqlstates.WRONG_OBJECT_TYPE,
+        "cannot change routine kind" if statement.or_replace else f'"{made.name}" is the name of {what}',
+        detail=f'"{made.name}" is {what}.' if statement.or_replace else None,
+        hint="A name is either that of functions or that of aggregates.",
+        position=statement.name.position,
+    )
 
 
 def _function(statement: CreateFunction, context: SessionContext, services: Services) -> Function:
@@ -65,10 +93,10 @@ def _function(statement: CreateFunction, context: SessionContext, services: Serv
         )
     seen: set[str] = set()
     for each in statement.parameters:
-        _check_parameter(each.name, each.position, seen)
+        _check_parameter(each.name, each.position, seen, python=statement.language == "python")
         _check_type(each.type, "an argument", each.position)
     _check_type(statement.result, "an answer", statement.result_position)
-    timeout_ms, memory_bytes = _bounds(statement, services)
+    timeout_ms, memory_bytes = (0, 0) if statement.language == "java" else _bounds(statement, services)
     return Function(
         id="",
         oid=0,
@@ -86,8 +114,8 @@ def _function(statement: CreateFunction, context: SessionContext, services: Serv
     )
 
 
-def _check_parameter(name: str, position: int, seen: set[str]) -> None:
-    if not name.isidentifier() or keyword.iskeyword(name) or name.startswith("__"):
+def _check_parameter(name: str, position: int, seen: set[str], *, python: bool) -> None:
+    if python and (not name.isidentifier() or keyword.iskeyword(name) or name.startswith("__")):
         raise SqlError(
             sqlstates.INVALID_FUNCTION_DEFINITION,
             f'parameter "{name}" cannot be a name in Python',
@@ -160,9 +188,8 @@ def _position(statement: CreateFunction, error: body.BodyError) -> int | None:
 
 def _try(function: Function, context: SessionContext) -> bool:
     """Its process starts here once, without a call: what it imports is there, and whether it is confined is known."""
-    made = functions.definition(function)
     try:
-        found = confinement_of(RunnableFunction.of(made))
+        found = confinement_of(RunnableFunction.of(functions.in_python(function)))
     except FunctionFailed as error:
         raise SqlError(error.sqlstate, error.message) from error
     if not found.is_whole:
@@ -179,14 +206,14 @@ def _try(function: Function, context: SessionContext) -> bool:
 
 
 def _replace(old: Function, new: Function, services: Services) -> None:
-    subject = f"function {called(old)}"
+    subject = f"{kind(old)} {called(old)}"
     if old.result != new.result:
         raise SqlError(
             sqlstates.INVALID_FUNCTION_DEFINITION,
             "cannot change return type of existing function",
-            hint=f"Use DROP {subject.upper().partition(' ')[0]} {called(old)} first.",
+            hint=f"Use DROP {kind(old).upper()} {called(old)} first.",
         )
-    if functions.definition(old).digest == functions.definition(new).digest:
+    if functions.definition(old, services).digest == functions.definition(new, services).digest:
         return
     queries = services.catalog.queries.of_function(old.id)
     if queries:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from catalog.dependencies import kind
 from mvserver.front import Result
 from mvserver.routing import functions, privileges
 from mvserver.routing.ports import Services
@@ -12,7 +13,7 @@ from mvserver.sql.statements.functions import DescribeFunction
 from mvserver.types.oids import BOOL, INT8, JSON, TEXT, TIMESTAMPTZ
 
 FIELDS = fields(
-    ("name", TEXT), ("arguments", TEXT), ("returns", TEXT), ("language", TEXT), ("strict", BOOL),
+    ("name", TEXT), ("kind", TEXT), ("arguments", TEXT), ("returns", TEXT), ("language", TEXT), ("strict", BOOL),
     ("timeout_millis", INT8), ("memory_mb", INT8), ("owner", TEXT), ("created_at", TIMESTAMPTZ),
     ("updated_at", TIMESTAMPTZ), ("queries", JSON), ("body", TEXT),
 )  # fmt: skip
@@ -27,8 +28,8 @@ def run(statement: DescribeFunction, context: SessionContext, services: Services
         if privileges.sees_query(query, own, services)
     ]  # fmt: skip
     row = (
-        found.name, ", ".join(f"{name} {type_}" for name, type_ in found.parameters), found.result, found.language,
-        found.strict, found.timeout_ms, found.memory_bytes // 2**20, found.owner, moment(found.created_at),
-        moment(found.updated_at), json_text(queries), found.body,
+        found.name, kind(found), ", ".join(f"{name} {type_}" for name, type_ in found.parameters), found.result,
+        found.language, found.strict, found.timeout_ms, found.memory_bytes // 2**20, found.owner,
+        moment(found.created_at), moment(found.updated_at), json_text(queries), found.body,
     )  # fmt: skip
     return result("DESCRIBE FUNCTION", FIELDS, [row])

@@ -1,8 +1,9 @@
-"""DROP FUNCTION: refused while queries call it, or with them by CASCADE."""
+"""DROP FUNCTION and DROP AGGREGATE: refused while queries call it, or with them by CASCADE."""
 
 from __future__ import annotations
 
-from catalog.dependencies import called
+from catalog.dependencies import called, kind
+from catalog.model import Function
 from mvserver import sqlstates
 from mvserver.errors import SqlError
 from mvserver.front import Result
@@ -22,9 +23,13 @@ TAG = "DROP FUNCTION"
 
 
 def run(statement: DropFunction, context: SessionContext, services: Services, work: Work) -> Result:
-    for name, arguments in zip(statement.names, statement.arguments, strict=True):
-        _drop(name, arguments, statement, context, services, work)
+    drop(statement, context, services, work, aggregate=False)
     return done(TAG)
+
+
+def drop(statement: DropFunction, context: SessionContext, services: Services, work: Work, *, aggregate: bool) -> None:
+    for name, arguments in zip(statement.names, statement.arguments, strict=True):
+        _drop(name, arguments, statement, context, services, work, aggregate=aggregate)
 
 
 def _drop(
@@ -34,23 +39,38 @@ def _drop(
     context: SessionContext,
     services: Services,
     work: Work,
+    *,
+    aggregate: bool,
 ) -> None:
     with services.catalog.transaction():
         wanted = _named(name, arguments)
         found = () if wanted is None else functions.named(wanted, context, services)
         if not found:
-            said = drop_absent.missing_function("function", name, arguments or (), context, services)
+            what = "aggregate" if aggregate else "function"
+            said = drop_absent.missing_function(what, name, arguments or (), context, services)
             if not statement.if_exists:
-                message = f"{said} does not exist" if wanted is None else functions.missing(wanted)
+                message = f"{said} does not exist" if wanted is None else functions.missing(wanted, what)
                 raise SqlError(sqlstates.UNDEFINED_FUNCTION, message, position=name.position)
             notices.missing(context, f"{said} does not exist")
             return
         function = functions.only(found, name)
+        _check_kind(function, name, aggregate=aggregate)
         privileges.require_relation_owner(function, context, services, name.position)
         dependents = services.catalog.dependencies.of_function(function)
-        cascades.clear(f"function {called(function)}", dependents, statement.cascade, services)
+        cascades.clear(f"{kind(function)} {called(function)}", dependents, statement.cascade, services)
         services.catalog.functions.delete(function.id)
     cascades.tell(dependents, context, services, work)
+
+
+def _check_kind(function: Function, name: ObjectName, *, aggregate: bool) -> None:
+    if function.aggregate == aggregate:
+        return
+    raise SqlError(
+        sqlstates.WRONG_OBJECT_TYPE,
+        f"{called(function)} is {'an aggregate function' if function.aggregate else 'not an aggregate'}",
+        hint=f"Use DROP {kind(function).upper()} to drop {kind(function)}s.",
+        position=name.position,
+    )
 
 
 def _named(name: ObjectName, arguments: tuple[ArgumentType, ...] | None) -> FunctionName | None:

@@ -1,0 +1,42 @@
+"""A function in Java, as the rooms pass it on: frozen, and its digest is its identity."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass
+from functools import cached_property
+
+from mvserver.python_functions.definition import kind_of, type_document
+from mvserver.sql.types import SqlType
+
+
+@dataclass(frozen=True)
+class JavaFunction:
+    """``jar`` is the file that the server keeps, ``jar_digest`` what it holds. ``strict``: NULL where an argument is
+    NULL."""
+
+    id: str
+    name: str
+    parameters: tuple[tuple[str, SqlType], ...]
+    result: SqlType
+    jar: str
+    jar_digest: str
+    class_name: str
+    method: str
+    strict: bool
+    aggregate: bool = False
+
+    @cached_property
+    def digest(self) -> str:
+        """Part of each plan that calls it: another jar, or another class, is another plan."""
+        told = {
+            "name": self.name,
+            "kinds": [kind_of(type_) for _, type_ in self.parameters],
+            "result": type_document(self.result),
+            "jar": self.jar_digest,
+            "class": self.class_name,
+            "method": self.method,
+            "strict": self.strict,
+        }
+        return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()[:32]
