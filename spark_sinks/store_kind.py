@@ -140,13 +140,13 @@ class StoreKind(Generic[Options]):
     client: Callable[[str, Options, StoreSettings], StoreClient]  # the first is the store's name
     reader: Callable[[Source[Options], StoreSettings], SourceReader] | None = None  # None where nothing is read of it
     formats: tuple[str, ...] = ()  # value formats that it is read in
-    described_formats: tuple[str, ...] = ()  # the same where a relation says by which descriptor
+    described_formats: tuple[str, ...] = ()  # the same, read and written, where a relation says by which descriptor
     metadata: str | None = None  # the type of what it knows of a record besides key and value, a struct
     tables: Tables[Options] | None = None
     extra: Extra | None = None
     sink: Callable[[Target[Options], StoreSettings], TransactionalSink] | None = None  # opened
     written_formats: tuple[str, ...] = ()  # value formats that a query may write; none where there is no sink
-    written_fields: tuple[str, ...] = ()  # which a sink adds to each value, so that no column has their names
+    written_identity: str | None = None  # a field that tells a record from all others; no column has its name
     secret_keys: tuple[str, ...] = ()
     aliases: Mapping[str, str] = field(default_factory=lambda: _ALIASES)  # other spellings of properties
     fixed_keys: tuple[str, ...] = REGION  # UPDATE STORE does not change them

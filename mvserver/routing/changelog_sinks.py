@@ -68,7 +68,8 @@ def plan_changelog(statement: CreateChangelogAs, context: SessionContext, servic
     sinks.check_sink_store(store, services, keyed=True)
     value_format = declaration.stream.value_format or planned.source.property("value.format") or "json"
     kind = services.stores.kind(store.type)
-    sinks.check_written_format(value_format, kind)
+    described = declaration.stream.value_descriptor is not None
+    sinks.check_written_format(value_format, kind, described=described)
     record_key = changelog_declaration.record_key(declaration, outputs, key, kind)
     of_value = [each for each in outputs if record_key is None or each[0] not in record_key.excluded]
     stream_declaration.check_written_columns(

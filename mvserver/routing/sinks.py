@@ -11,6 +11,7 @@ from mvserver import sqlstates
 from mvserver.compiler.changelogs import over_changelog
 from mvserver.compiler.plans import Aggregation
 from mvserver.compiler.tables import TABLE
+from mvserver.described_schemas import has_field
 from mvserver.errors import SqlError
 from mvserver.routing import continuous, descriptor_sources, lookup, privileges, stream_declaration, stream_entity
 from mvserver.routing.continuous import PlannedQuery
@@ -53,7 +54,7 @@ def plan_stream(statement: CreateStreamAs, context: SessionContext, services: Se
     source_format = planned.source.property("value.format") or "json"
     value_format = declaration.value_format or source_format
     kind = services.stores.kind(store.type)
-    check_written_format(value_format, kind)
+    check_written_format(value_format, kind, described=declaration.value_descriptor is not None)
     declaration = with_descriptor(declaration, value_format, statement.properties, context, services)
     if declaration.value_delimiter is None and value_format == source_format:
         declaration = replace(declaration, value_delimiter=planned.source.property("value.delimiter"))
@@ -130,17 +131,27 @@ def insert_target(statement: InsertInto, context: SessionContext, services: Serv
     descriptor_sources.check_written(sink, services)
     check_sink_store(store, services, keyed=sink.kind == lookup.CHANGELOG)
     value_format = sink.property("value.format") or "json"
-    check_written_format(value_format, services.stores.kind(store.type))
+    described = sink.property(descriptor_sources.VALUE) is not None
+    check_written_format(value_format, services.stores.kind(store.type), described=described)
     excluded = sink.columns_of("value.columns.exclude")
     of_value = [(column.name, parse_type(column.type)) for column in sink.columns if column.name not in excluded]
     stream_declaration.check_written_columns(value_format, of_value, sink.property("value.delimiter"))
     return sink
 
 
-def at_least_once(planned: PlannedQuery, sink: Store, context: SessionContext, services: Services) -> None:
+def at_least_once(
+    planned: PlannedQuery, relation: Relation, sink: Store, context: SessionContext, services: Services
+) -> None:
     """Said at creation, since it cannot be seen later."""
     written = services.stores.kind(sink.type)
     if not written.sink_exactly_once:
+        identity = written.written_identity
+        if identity is not None and not has_field(relation, identity, services.catalog):
+            context.notice(
+                f'records of {relation.kind} "{relation.name}" do not tell which are written again',
+                detail=f'The descriptor has no field "{identity}".',
+                hint="With such a field of type string each record has an identity.",
+            )
         context.notice(
             "records are written at least once",
             detail=f"They go to a store of type {written.name}: after a failure, records may be written again.",
@@ -173,7 +184,7 @@ def _refuse_aggregation(planned: PlannedQuery, hint: str) -> None:
 
 def _check_names(planned: PlannedQuery, kind: StoreKind[Any]) -> None:
     for output in planned.plan.outputs:
-        if output.name in kind.written_fields:
+        if output.name == kind.written_identity:
             raise SqlError(
                 sqlstates.RESERVED_NAME,
                 f'column "{output.name}" cannot be written to a store of type {kind.name}',
@@ -182,8 +193,10 @@ def _check_names(planned: PlannedQuery, kind: StoreKind[Any]) -> None:
             )
 
 
-def check_written_format(value_format: str, kind: StoreKind[Any]) -> None:
-    stream_declaration.check_format(value_format, kind.written_formats, f"{kind.name} that a query writes to")
+def check_written_format(value_format: str, kind: StoreKind[Any], *, described: bool = False) -> None:
+    """``described``: the relation names the descriptor of its records."""
+    formats = kind.described_formats if described else kind.written_formats
+    stream_declaration.check_format(value_format, formats, f"{kind.name} that a query writes to")
 
 
 def check_sink_store(store: Store, services: Services, *, keyed: bool = False) -> None:

@@ -12,6 +12,8 @@ import pytest
 
 from mvserver.errors import SqlError
 from spark_sinks.base import Position, SinkRecords
+from spark_sinks.encode.identified_sink import IdentifiedSink
+from spark_sinks.kinesis.properties import IDENTITY
 from spark_sinks.kinesis.sink import KinesisSink
 from tests.kinesis.faulty import made_faulty, options, refusal
 from tests.services.kinesis import KinesisEmulator, Stream
@@ -34,19 +36,19 @@ class Kept:
 
 
 @pytest.fixture
-def opened(kinesis: KinesisEmulator) -> Iterator[Callable[..., KinesisSink]]:
+def opened(kinesis: KinesisEmulator) -> Iterator[Callable[..., IdentifiedSink]]:
     made: list[KinesisSink] = []
 
-    def open_sink(stream: Stream, kept: Kept, timeout_s: float = 5) -> KinesisSink:
+    def open_sink(stream: Stream, kept: Kept, timeout_s: float = 5) -> IdentifiedSink:
         made.append(KinesisSink("k", options(kinesis), stream.name, "q", kept, timeout_s=timeout_s))
-        return made[-1]
+        return IdentifiedSink(made[-1], "q", IDENTITY)
 
     yield open_sink
     for sink in made:
         sink.close()
 
 
-def write(sink: KinesisSink, first: int, last: int, keys: int = 5) -> None:
+def write(sink: IdentifiedSink, first: int, last: int, keys: int = 5) -> None:
     numbers = range(first, last)
     sink.write(
         SinkRecords(
@@ -63,7 +65,9 @@ def read(stream: Stream) -> list[dict[str, Any]]:
     return [json.loads(value) for _, value in stream.values()]
 
 
-def test_records_and_the_position_behind_them(kinesis_stream: MakeStream, opened: Callable[..., KinesisSink]) -> None:
+def test_records_and_the_position_behind_them(
+    kinesis_stream: MakeStream, opened: Callable[..., IdentifiedSink]
+) -> None:
     stream, kept = kinesis_stream(2), Kept()
     sink = opened(stream, kept)
     assert sink.committed_position() is None
@@ -79,7 +83,7 @@ def test_records_and_the_position_behind_them(kinesis_stream: MakeStream, opened
 
 
 def test_refused_records_are_sent_again_and_the_last_of_a_key_is_last(
-    kinesis_stream: MakeStream, opened: Callable[..., KinesisSink], monkeypatch: pytest.MonkeyPatch
+    kinesis_stream: MakeStream, opened: Callable[..., IdentifiedSink], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("spark_sinks.kinesis.sink.KINESIS_BACKOFF_LEAST_S", 0.01)
     stream, kept, chance = kinesis_stream(2), Kept(), random.Random(3)
@@ -94,7 +98,7 @@ def test_refused_records_are_sent_again_and_the_last_of_a_key_is_last(
         answers = [{"SequenceNumber": "1", "ShardId": "s"} if good else refused for good in taken]
         return {"FailedRecordCount": taken.count(False), "Records": answers}
 
-    faulty = made_faulty(sink._service)
+    faulty = made_faulty(sink._sink._service)
     faulty.faults["put_records"] = some
     write(sink, 0, 60)
     assert kept.position == {"seq": 60}
@@ -107,7 +111,7 @@ def test_refused_records_are_sent_again_and_the_last_of_a_key_is_last(
         assert last_of_each == sorted(last_of_each)
 
 
-def test_a_service_that_takes_nothing(kinesis_stream: MakeStream, opened: Callable[..., KinesisSink]) -> None:
+def test_a_service_that_takes_nothing(kinesis_stream: MakeStream, opened: Callable[..., IdentifiedSink]) -> None:
     stream, kept = kinesis_stream(), Kept()
     sink = opened(stream, kept, timeout_s=1)
 
@@ -115,7 +119,7 @@ def test_a_service_that_takes_nothing(kinesis_stream: MakeStream, opened: Callab
         refused = {"ErrorCode": "InternalFailure", "ErrorMessage": "x"}
         return {"FailedRecordCount": 1, "Records": [refused for _ in arguments["Records"]]}
 
-    faulty = made_faulty(sink._service)
+    faulty = made_faulty(sink._sink._service)
     faulty.faults["put_records"] = nothing
     with pytest.raises(SqlError) as refused:
         write(sink, 0, 3)
@@ -134,7 +138,7 @@ def test_a_service_that_takes_nothing(kinesis_stream: MakeStream, opened: Callab
 
 
 def test_keys_and_values_that_the_service_does_not_take(
-    kinesis_stream: MakeStream, opened: Callable[..., KinesisSink]
+    kinesis_stream: MakeStream, opened: Callable[..., IdentifiedSink]
 ) -> None:
     stream = kinesis_stream()
     sink = opened(stream, Kept())
@@ -152,7 +156,7 @@ def test_keys_and_values_that_the_service_does_not_take(
 
 
 def test_what_was_written_and_not_noted_is_written_again_under_its_identity(
-    kinesis_stream: MakeStream, opened: Callable[..., KinesisSink]
+    kinesis_stream: MakeStream, opened: Callable[..., IdentifiedSink]
 ) -> None:
     class Crashing(Kept):
         def write(self, position: Position) -> None:

@@ -27,7 +27,7 @@ def run(statement: InsertInto, context: SessionContext, services: Services, work
     work.after_commit(services.engine.reconcile)
     context.notice(f'query {query.id} writes to {sink.kind} "{sink.name}"')
     if not sink.key_columns:
-        sinks.at_least_once(planned, lookup.store_of(sink, services)[0], context, services)
+        sinks.at_least_once(planned, sink, lookup.store_of(sink, services)[0], context, services)
     return done("INSERT INTO")
 
 
