@@ -23,6 +23,7 @@ from mvserver.streaming.spark.types import decode_column, spark_schema
 from mvserver.table_shapes import table_shape
 from spark_sinks.base import KeptPosition, SourceReader, StoreClient, TableSink, TransactionalSink
 from spark_sinks.decode import format_of
+from spark_sinks.encode.deleting_sink import DeletingSink
 from spark_sinks.encode.encoded_sink import EncodedSink
 from spark_sinks.encode.identified_sink import IdentifiedSink
 from spark_sinks.encode.written import Encode
@@ -149,10 +150,13 @@ class StoreRegistry:
         if value is None and make is not None:
             value = make(target.columns, stream.property("value.delimiter") or ",")
         encoded = registered if value is None and key is None else lambda: EncodedSink(registered(), value, key)
-        name = kind.written_identity
-        if name is None or not self._schemas.has_identity(stream, name):
-            return encoded
-        return lambda: IdentifiedSink(encoded(), query_id, name)
+        identity, deletion = kind.written_identity, kind.deletion_field
+        identified = encoded
+        if identity is not None and self._schemas.has_identity(stream, identity):
+            identified = lambda: IdentifiedSink(encoded(), query_id, identity)  # noqa: E731
+        if deletion is None or stream.kind != CHANGELOG:
+            return identified
+        return lambda: DeletingSink(identified(), deletion)
 
     def forget_output(self, store: Store, stream: Relation, query_id: str, kept: KeptPosition) -> Callable[[], None]:
         """What takes away that which a query has left beside its records, once it is dropped."""

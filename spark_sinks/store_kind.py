@@ -146,6 +146,7 @@ class StoreKind(Generic[Options]):
     extra: Extra | None = None
     sink: Callable[[Target[Options], StoreSettings], TransactionalSink] | None = None  # opened
     written_formats: tuple[str, ...] = ()  # value formats that a query may write; none where there is no sink
+    deletion_field: str | None = None  # where records have no key: of a value that says that its row is gone
     written_identity: str | None = None  # a field that tells a record from all others; no column has its name
     secret_keys: tuple[str, ...] = ()
     aliases: Mapping[str, str] = field(default_factory=lambda: _ALIASES)  # other spellings of properties

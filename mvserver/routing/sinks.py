@@ -63,7 +63,7 @@ def plan_stream(statement: CreateStreamAs, context: SessionContext, services: Se
         value_format, of_value, declaration.value_delimiter, checked=declaration.value_checked
     )
     stream_declaration.check_value(declaration, value_format, of_value, kind, statement.properties)
-    _check_names(planned, kind)
+    check_names(planned, kind)
     entity = declaration.entity or name.lower()
     continuous.refuse_loop(planned, store, entity, services)
     declaration = from_source(declaration, planned, store, entity, services)
@@ -111,7 +111,7 @@ def check_insert(sink: Relation, planned: PlannedQuery, services: Services) -> N
     """Whether the rows of a query fit a stream, or a table without a key."""
     _refuse_aggregation(planned, f"This {sink.kind} takes rows that are only added.")
     check_columns(sink, planned)
-    _check_names(planned, services.stores.kind(lookup.store_of(sink, services)[0].type))
+    check_names(planned, services.stores.kind(lookup.store_of(sink, services)[0].type))
 
 
 def insert_target(statement: InsertInto, context: SessionContext, services: Services) -> Relation:
@@ -131,8 +131,8 @@ def insert_target(statement: InsertInto, context: SessionContext, services: Serv
     descriptor_sources.check_written(sink, services)
     check_sink_store(store, services, keyed=sink.kind == lookup.CHANGELOG)
     value_format = sink.property("value.format") or "json"
-    described = sink.property(descriptor_sources.VALUE) is not None
-    check_written_format(value_format, services.stores.kind(store.type), described=described)
+    described, kind = sink.property(descriptor_sources.VALUE) is not None, services.stores.kind(store.type)
+    check_written_format(value_format, kind, described=described and (kind.has_keys or not sink.key_columns))
     excluded = sink.columns_of("value.columns.exclude")
     of_value = [(column.name, parse_type(column.type)) for column in sink.columns if column.name not in excluded]
     stream_declaration.check_written_columns(value_format, of_value, sink.property("value.delimiter"))
@@ -143,19 +143,7 @@ def at_least_once(
     planned: PlannedQuery, relation: Relation, sink: Store, context: SessionContext, services: Services
 ) -> None:
     """Said at creation, since it cannot be seen later."""
-    written = services.stores.kind(sink.type)
-    if not written.sink_exactly_once:
-        identity = written.written_identity
-        if identity is not None and not has_field(relation, identity, services.catalog):
-            context.notice(
-                f'records of {relation.kind} "{relation.name}" do not tell which are written again',
-                detail=f'The descriptor has no field "{identity}".',
-                hint="With such a field of type string each record has an identity.",
-            )
-        context.notice(
-            "records are written at least once",
-            detail=f"They go to a store of type {written.name}: after a failure, records may be written again.",
-        )
+    if tell_repeated(relation, sink, context, services):
         return
     kind = services.stores.kind(planned.store.type)
     if not kind.exactly_once:
@@ -163,6 +151,25 @@ def at_least_once(
             "records are written at least once",
             detail=f"The source is in a store of type {kind.name}: after a failure, records may be written again.",
         )
+
+
+def tell_repeated(relation: Relation, sink: Store, context: SessionContext, services: Services) -> bool:
+    """Whether it is the store that is written to, where a record may be there twice."""
+    written = services.stores.kind(sink.type)
+    if written.sink_exactly_once:
+        return False
+    identity = written.written_identity
+    if identity is not None and not has_field(relation, identity, services.catalog):
+        context.notice(
+            f'records of {relation.kind} "{relation.name}" do not tell which are written again',
+            detail=f'The descriptor has no field "{identity}".',
+            hint="With such a field of type string each record has an identity.",
+        )
+    context.notice(
+        "records are written at least once",
+        detail=f"They go to a store of type {written.name}: after a failure, records may be written again.",
+    )
+    return True
 
 
 def _refuse_aggregation(planned: PlannedQuery, hint: str) -> None:
@@ -182,13 +189,13 @@ def _refuse_aggregation(planned: PlannedQuery, hint: str) -> None:
         )
 
 
-def _check_names(planned: PlannedQuery, kind: StoreKind[Any]) -> None:
+def check_names(planned: PlannedQuery, kind: StoreKind[Any]) -> None:
     for output in planned.plan.outputs:
-        if output.name == kind.written_identity:
+        if output.name in (kind.written_identity, kind.deletion_field):
             raise SqlError(
                 sqlstates.RESERVED_NAME,
                 f'column "{output.name}" cannot be written to a store of type {kind.name}',
-                detail="Each record that is written there has a field of this name, which tells it from all others.",
+                detail="Records that are written there have a field of this name, which is the server's.",
                 hint="Give the column another name with AS.",
             )
 
@@ -199,12 +206,18 @@ def check_written_format(value_format: str, kind: StoreKind[Any], *, described: 
     stream_declaration.check_format(value_format, formats, f"{kind.name} that a query writes to")
 
 
-def check_sink_store(store: Store, services: Services, *, keyed: bool = False) -> None:
-    """``keyed``: a changelog is written, whose deletions are records with a key alone."""
+def check_sink_store(store: Store, services: Services, *, keyed: bool = False, in_keys: bool = False) -> None:
+    """``keyed``: a changelog is written. Its deletions are records with a key alone, or without ``in_keys`` also values
+    that say so."""
+
+    def takes(kind: StoreKind[Any]) -> bool:
+        deletes = kind.has_keys or (kind.deletion_field is not None and not in_keys)
+        return bool(kind.written_formats) and (deletes or not keyed)
+
     kind, kinds = services.stores.kind(store.type), services.stores.kinds()
-    if kind.written_formats and (kind.has_keys or not keyed):
+    if takes(kind):
         return
-    sinks = " or ".join(each.name for each in kinds if each.written_formats and (each.has_keys or not keyed))
+    sinks = " or ".join(each.name for each in kinds if takes(each))
     what = "a changelog" if kind.written_formats else "a query's result"
     raise SqlError(
         sqlstates.FEATURE_NOT_SUPPORTED,

@@ -12,8 +12,10 @@ import pytest
 
 from mvserver.errors import SqlError
 from spark_sinks.base import Position, SinkRecords
+from spark_sinks.encode.deleting_sink import DeletingSink
 from spark_sinks.encode.identified_sink import IdentifiedSink
-from spark_sinks.kinesis.properties import IDENTITY
+from spark_sinks.kinesis.frames import is_deletion
+from spark_sinks.kinesis.properties import DELETED, IDENTITY
 from spark_sinks.kinesis.sink import KinesisSink
 from tests.kinesis.faulty import made_faulty, options, refusal
 from tests.services.kinesis import KinesisEmulator, Stream
@@ -153,6 +155,29 @@ def test_keys_and_values_that_the_service_does_not_take(
     large = b'{"a": "' + b"x" * 900_000 + b'"}'
     sink.write(SinkRecords([b"k"] * 12, [large] * 12, [None] * 12, [str(n) for n in range(12)]), {"seq": 2})
     assert len(read(stream)) == 16
+
+
+def test_rows_that_are_gone_are_objects_of_their_keys(
+    kinesis_stream: MakeStream, opened: Callable[..., IdentifiedSink]
+) -> None:
+    stream = kinesis_stream()
+    sink = DeletingSink(opened(stream, Kept()), DELETED)
+    keys = [b'{"n":1}', b'{"n":0.10000000000000000000001}', b'{"n":1}']
+    sink.write(SinkRecords(keys, [b'{"n":1,"m":2}', None, None], [None] * 3, ["a", "b", "c"]), {"seq": 1})
+    found = [value for _, value in stream.values()]
+    assert found == [
+        b'{"n":1,"m":2,"_mv_id":"q/a"}',
+        b'{"n":0.10000000000000000000001,"_mv_deleted":true,"_mv_id":"q/b"}',
+        b'{"n":1,"_mv_deleted":true,"_mv_id":"q/c"}',
+    ]
+    assert [is_deletion(value) for value in found] == [False, True, True]
+    for other in (
+        b'{"a": "\\"_mv_deleted\\":true"}',
+        b'{"_mv_deleted":false}',
+        b'{"a":{"_mv_deleted":true}}',
+        b'"_mv_deleted":',
+    ):
+        assert not is_deletion(other)
 
 
 def test_what_was_written_and_not_noted_is_written_again_under_its_identity(
