@@ -120,6 +120,7 @@ class Tables(Generic[Options]):
     entity: Callable[[Options, Mapping[str, str], str], str]  # the table's name, by ``properties`` and the relation's
     properties: tuple[str, ...] = ()  # of CREATE TABLE, besides those of all kinds
     aliases: Mapping[str, str] = field(default_factory=dict)  # other spellings of those of all kinds
+    places: tuple[str, ...] = ()  # of ``properties``, those that do not name the table: CREATE ENTITY has them
 
 
 @dataclass(frozen=True)

@@ -91,6 +91,7 @@ class IcebergClient(WrittenTables):
 
     # --- what queries write to --------------------------------------------------------------------------------------
     def check_table(self, name: str, shape: TableShape, properties: Mapping[str, str]) -> bool:
+        _namespace_of(name)
         with self._opened() as catalog:
             try:
                 table = load_table(catalog, self._options, self._store, name)
@@ -103,7 +104,7 @@ class IcebergClient(WrittenTables):
             return True
 
     def create_table(self, name: str, shape: TableShape, properties: Mapping[str, str]) -> None:
-        namespace = name.rpartition(".")[0]
+        namespace = _namespace_of(name)
         with self._opened() as catalog:
             with suppress(NamespaceAlreadyExistsError):
                 catalog.create_namespace(namespace)
@@ -133,6 +134,14 @@ class IcebergClient(WrittenTables):
                 yield catalog
             finally:
                 catalog.close()
+
+
+def _namespace_of(name: str) -> str:
+    """22023 for what names no table."""
+    namespace, _, table = name.rpartition(".")
+    if not namespace or not table:
+        raise SqlError(sqlstates.INVALID_PARAMETER_VALUE, f'"{name}" is not namespace.table')
+    return namespace
 
 
 def _properties(given: Mapping[str, str]) -> dict[str, str]:
