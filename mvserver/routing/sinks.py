@@ -128,7 +128,7 @@ def insert_target(statement: InsertInto, context: SessionContext, services: Serv
     privileges.require_write(sink, store, statement.name.position, context, services)
     if sink.kind == TABLE:
         return sink
-    descriptor_sources.check_written(sink, services)
+    descriptor_sources.check_written(sink, store, services)
     check_sink_store(store, services, keyed=sink.kind == lookup.CHANGELOG)
     value_format = sink.property("value.format") or "json"
     described, kind = sink.property(descriptor_sources.VALUE) is not None, services.stores.kind(store.type)
