@@ -8,13 +8,13 @@ from __future__ import annotations
 import base64
 import io
 import json
+import threading
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from datetime import datetime
 from functools import partial
 from pathlib import Path
-from threading import Lock
 from typing import Any, BinaryIO
 from urllib.parse import parse_qs, quote, urlsplit
 
@@ -43,7 +43,7 @@ class GoogleObjects:
         address, bucket = options.endpoint or ADDRESS, options.container
         self._objects = f"{address}/storage/v1/b/{bucket}/o"
         self._uploads = f"{address}/upload/storage/v1/b/{bucket}/o"
-        self._lock = Lock()
+        self._lock = threading.Lock()
         self._opened: Any = None
 
     def check(self, prefix: str) -> None:
