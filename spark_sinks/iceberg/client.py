@@ -19,6 +19,7 @@ from spark_sinks.iceberg.limits import ICEBERG_METADATA_VERSIONS_MAX
 from spark_sinks.iceberg.options import IcebergOptions
 from spark_sinks.iceberg.sink import POSITION
 from spark_sinks.table_options import FILE_BYTES
+from spark_sinks.table_rows import object_of, row_of
 from spark_sinks.written_tables import WrittenTables, printed
 
 
@@ -88,6 +89,13 @@ class IcebergClient(WrittenTables):
     ) -> Iterator[EntityRecord]:
         with reported(self._store):
             yield from printed(batches, limit, stopped)
+
+    def insert_record(self, name: str, value: str | None, key: str | None, properties: Mapping[str, Any]) -> None:
+        """A row, as a snapshot of its own."""
+        given = object_of(name, value, key, properties)
+        with self._opened() as catalog:
+            table = load_table(catalog, self._options, self._store, name)
+            table.append(row_of(name, given, table.schema().as_arrow()))
 
     # --- what queries write to --------------------------------------------------------------------------------------
     def check_table(self, name: str, shape: TableShape, properties: Mapping[str, str]) -> bool:

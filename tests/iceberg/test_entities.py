@@ -52,6 +52,9 @@ def test_a_table_is_made_described_and_dropped(server: LiveServer, store: str, n
     assert [row[0] for row in server.query(f"LIST ENTITIES IN STORE {store}")] == [name]
     ((_, _, details, _),) = server.query(f'DESCRIBE ENTITY "{name}" IN STORE {store}')
     assert (details["column k"].split()[0], details["column v"]) == (key, text)
+    server.run(f"""INSERT INTO ENTITY "{name}" IN STORE {store} VALUE ('{{"k": 1, "v": "a"}}')""")
+    assert refused(server, f"""INSERT INTO ENTITY "{name}" IN STORE {store} VALUE ('{{"k": 1.5}}')""")[0] == "22P02"
+    assert [row[1] for row in server.query(f'PRINT ENTITY "{name}" IN STORE {store} LIMIT 1')] == ['{"k": 1, "v": "a"}']
     assert refused(server, made) == ("42710", f'entity "{name}" already exists in store "{store}"')
     server.run(f'DROP ENTITY "{name}" IN STORE {store}')
     assert server.query(f"LIST ENTITIES IN STORE {store}") == []
