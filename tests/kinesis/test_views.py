@@ -137,16 +137,11 @@ def shaken(
     server.run("DROP STREAM clicks CASCADE", "DROP STORE k")
 
 
-def test_splits_merges_and_a_kill(server: LiveServer, kinesis: KinesisEmulator, kinesis_stream: MakeStream) -> None:
-    shaken(server, kinesis, kinesis_stream(2), seed=5, changes=6, kills=1)
-
-
-@pytest.mark.night
-@pytest.mark.parametrize(("changes", "kills"), [(20, 4), (20, 20), (100, 100)])
-def test_splits_merges_and_many_kills(
-    changes: int, kills: int, server: LiveServer, kinesis: KinesisEmulator, kinesis_stream: MakeStream
+@pytest.mark.parametrize("count", [20, pytest.param(100, marks=pytest.mark.night)])
+def test_splits_and_merges_and_as_many_kills(
+    count: int, server: LiveServer, kinesis: KinesisEmulator, kinesis_stream: MakeStream
 ) -> None:
-    shaken(server, kinesis, kinesis_stream(2), seed=changes, changes=changes, kills=kills)
+    shaken(server, kinesis, kinesis_stream(2), seed=count, changes=count, kills=count)
 
 
 def test_what_a_store_of_the_kind_does(
