@@ -54,6 +54,7 @@ class KinesisReader:
         self._service = Service(store, options, timeout_s=timeout_s)
         self.positions = KinesisPositions()
         self.health = StreamHealth(self._service, stream, self.positions, lambda: self._feed)
+        self._skips = options.skips_expired
         self._lock = threading.Lock()
         self._feed: Feed | None = None
         self._given_up = threading.Event()
@@ -75,7 +76,8 @@ class KinesisReader:
         try:
             taken = self._take(start, records)
         except RecordsExpired as expired:
-            self._stop_feed()
+            if self._skips:
+                self._stop_feed()  # it has ended; without the setting it goes on saying why
             taken = self._gaps(expired, start)
         if taken.end != start:
             self.positions.remember(start, taken.end, taken.records)
@@ -84,7 +86,7 @@ class KinesisReader:
 
     def _gaps(self, expired: RecordsExpired, start: Position, end: Position | None = None) -> Taken:
         """What is there instead of the records, where the store says so; else the error stands."""
-        found = beyond_gaps(self._service, self._stream, start, end) if self._service.options.skips_expired else None
+        found = beyond_gaps(self._service, self._stream, start, end) if self._skips else None
         if found is None:
             raise expired
         return found
@@ -92,7 +94,7 @@ class KinesisReader:
     def _take(self, start: Position, records: int) -> Taken:
         feed = self._feed
         failure = None if feed is None else feed.failure
-        told = isinstance(failure, RecordsExpired) and self._service.options.skips_expired  # by the feed itself
+        told = isinstance(failure, RecordsExpired) and self._skips  # by the feed itself
         if feed is None or feed.base != start or (failure is not None and not told):
             self._stop_feed()
             feed = self._feed = Feed(self._service, self._stream, start, poll_s=self._poll_s)

@@ -117,6 +117,28 @@ def test_a_shard_is_read_on_from_what_is_kept(kinesis_stream: MakeStream, begin:
     assert len(again.gaps) == 1
 
 
+def test_without_the_setting_the_reader_fails_and_says_so(
+    kinesis: KinesisEmulator, kinesis_stream: MakeStream, begin: Callable[..., Reading]
+) -> None:
+    stream = kinesis_stream()
+    first = begin(stream)
+    stream.put(numbered(5, 10))
+    first.until(lambda: len(first.values) == 10)
+    reader = KinesisReader("k", options(kinesis), stream.name, poll_s=0.05, record_bytes_max=1000, timeout_s=5)
+    try:
+        faulty = made_faulty(reader._service)
+        keeping_nothing(faulty)
+        faulty.faults["get_shard_iterator"] = without_known_records
+        assert reader.next_batch(first.position, 10) == first.position
+        assert reader._feed is not None
+        with reader._feed._changed:
+            assert reader._feed._changed.wait_for(lambda: reader._feed is not None and reader._feed.failure, 60)
+        seen = reader.health.look(first.position)
+        assert (seen.state, "may have expired unread" in (seen.cause or "")) == ("failed", True)
+    finally:
+        reader.close()
+
+
 def test_what_expires_while_it_is_read_is_a_gap_too(kinesis_stream: MakeStream, begin: Callable[..., Reading]) -> None:
     """A look at the source meanwhile does not say that it has failed."""
     stream = kinesis_stream()
