@@ -230,7 +230,7 @@ def test_queries_write_by_descriptors_to_kinesis(
     server.wait_equal("SELECT userid, n FROM told_users", dict.fromkeys(((n,) for n in range(20)), 1))
     server.wait_equal("SELECT id, name FROM bare_users", {(n,): f"n{n}" for n in range(20)})
     found = server.query("SELECT identity, records FROM identities")
-    query = next(row[0] for row in server.query("LIST QUERIES") if "told" in str(row))
+    ((query,),) = server.query("SELECT id FROM mv_catalog.queries WHERE sink = 'postgres.public.told'")
     assert len(found) == 20
     assert {records for _, records in found} == {1}
     assert all(identity.startswith(f"{query}/shardId-") for identity, _ in found)
