@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from catalog.dependencies import DESCRIPTORS
 from catalog.model import DescriptorSource, Relation
 from catalog.store import Catalog
 from mvserver import sqlstates
 from mvserver.errors import SqlError
+from spark_sinks.decode import columns_of_descriptor
 from spark_sinks.schema_registry.descriptors import DescribedSchema, Descriptors, schema_of
 
 MESSAGES, CONTENT = "messages", "content"  # properties that a source is kept with
@@ -21,6 +23,12 @@ def schema_named(full_name: str, catalog: Catalog) -> DescribedSchema:
     """``full_name`` is ``source.message``, as relations keep it."""
     source, _, message = full_name.partition(".")
     return schema_of(_descriptors(source_named(source, catalog)), message)
+
+
+def has_field(relation: Relation, name: str, catalog: Catalog) -> bool:
+    """Whether the values of a relation have a place for one more field. Without a descriptor they have."""
+    found = described(relation, DESCRIPTORS[0], catalog)
+    return found is None or any(column.name == name for column in columns_of_descriptor(found))
 
 
 def source_named(name: str, catalog: Catalog, position: int | None = None) -> DescriptorSource:

@@ -12,7 +12,7 @@ from catalog.model import Relation, SchemaRegistry, Store
 from catalog.store import Catalog
 from mvserver import sqlstates
 from mvserver.client_cache import ClientCache
-from mvserver.described_schemas import described
+from mvserver.described_schemas import described, has_field
 from mvserver.errors import SqlError
 from mvserver.record_keys import field_of_key
 from mvserver.routing.properties import text_of
@@ -96,6 +96,9 @@ class SchemaRegistryClients:
         """How keys or values are written that a descriptor describes; ``part`` is the property that names it."""
         found = described(sink, part, self._catalog)
         return None if found is None else described_encoder(found)
+
+    def has_identity(self, sink: Relation, name: str) -> bool:
+        return has_field(sink, name, self._catalog)
 
     def _of(self, store: Store) -> SchemaRegistry | None:
         name = store.property(REGISTRY_OF_STORE)

@@ -23,7 +23,9 @@ from mvserver.streaming.spark.types import decode_column, spark_schema
 from mvserver.table_shapes import table_shape
 from spark_sinks.base import KeptPosition, SourceReader, StoreClient, TableSink, TransactionalSink
 from spark_sinks.decode import format_of
+from spark_sinks.encode.deleting_sink import DeletingSink
 from spark_sinks.encode.encoded_sink import EncodedSink
+from spark_sinks.encode.identified_sink import IdentifiedSink
 from spark_sinks.encode.written import Encode
 from spark_sinks.kinds import KINDS
 from spark_sinks.schema_registry.book import SchemaBook
@@ -44,6 +46,9 @@ class SchemaBooks(Protocol):
     def described(self, sink: Relation, part: str) -> Encode | None:
         """How keys or values are written by a descriptor; ``part`` is the property that names it."""
 
+    def has_identity(self, sink: Relation, name: str) -> bool:
+        """Whether values have a place for an identity of this name: not where a descriptor has none."""
+
 
 class _NoBooks:
     def book(self, store: Store) -> None:
@@ -56,6 +61,9 @@ class _NoBooks:
 
     def described(self, sink: Relation, part: str) -> None:
         return None
+
+    def has_identity(self, sink: Relation, name: str) -> bool:
+        return True
 
 
 NO_BOOKS = _NoBooks()
@@ -128,7 +136,8 @@ class StoreRegistry:
     def sink(
         self, store: Store, stream: Relation, query_id: str, kept: KeptPosition
     ) -> Callable[[], TransactionalSink]:
-        open_sink = self.kind(store.type).sink
+        kind = self.kind(store.type)
+        open_sink = kind.sink
         if open_sink is None:
             raise SqlError(
                 sqlstates.FEATURE_NOT_SUPPORTED,
@@ -141,9 +150,14 @@ class StoreRegistry:
         make = format_of(target.format).encoder
         if value is None and make is not None:
             value = make(target.columns, stream.property("value.delimiter") or ",")
-        if value is None and key is None:
-            return registered
-        return lambda: EncodedSink(registered(), value, key)
+        encoded = registered if value is None and key is None else lambda: EncodedSink(registered(), value, key)
+        identity, deletion = kind.written_identity, kind.deletion_field
+        identified = encoded
+        if identity is not None and self._schemas.has_identity(stream, identity):
+            identified = lambda: IdentifiedSink(encoded(), query_id, identity)  # noqa: E731
+        if deletion is None or stream.kind != CHANGELOG:
+            return identified
+        return lambda: DeletingSink(identified(), deletion)
 
     def forget_output(self, store: Store, stream: Relation, query_id: str, kept: KeptPosition) -> Callable[[], None]:
         """What takes away that which a query has left beside its records, once it is dropped."""

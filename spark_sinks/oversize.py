@@ -1,4 +1,4 @@
-"""Records that are larger than the server reads: what stands in their place, and what is said of them.
+"""Records that are larger than the server reads, or lost: what stands in their place, and what is said of them.
 
 No decoder may see such a record, and Spark's memory may not hold it. A source puts a short *mark* in its place: bytes
 that are no UTF-8, so that every decoder of text rejects it, then the record's size and its first bytes.
@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 
 _MARK = b"\xff\xfemvserver oversize "
+_WORDS = b"\xff\xfemvserver words "
 _MARKED = re.compile(re.escape(_MARK) + rb"([0-9]+) of ([0-9]+)\xff", re.DOTALL)
 KEPT_BYTES = 65_000  # of a record: what the rejected row shows, with the mark within what is kept of any
 
@@ -16,6 +17,11 @@ KEPT_BYTES = 65_000  # of a record: what the rejected row shows, with the mark w
 def mark(first: bytes, size: int, most: int) -> bytes:
     """``first`` is how the record begins, or all of it."""
     return _MARK + b"%d of %d\xff" % (size, most) + first[:KEPT_BYTES]
+
+
+def mark_of_words(words: str) -> bytes:
+    """In the place of records that there are no bytes of."""
+    return _WORDS + words.encode()
 
 
 def marked_unless_small(column: str, most: int, beside: str | None = None) -> str:
@@ -34,6 +40,8 @@ def _made(column: str, most: int) -> str:
 
 def unmarked(raw: bytes | None) -> tuple[bytes, int, str] | None:
     """First bytes, size and reason of a marked record; None of any other."""
+    if raw is not None and raw.startswith(_WORDS):
+        return b"", 0, raw.removeprefix(_WORDS).decode()
     found = None if raw is None else _MARKED.match(raw)
     if raw is None or found is None:
         return None

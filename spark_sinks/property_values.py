@@ -48,11 +48,15 @@ def check_keys_of_address(texts: Mapping[str, str], key: str, secret: str, other
             f'property "{key}" and property "{secret}" are given together, or not at all',
         )
     if key not in texts and any(other in texts for other in others):
-        raise SqlError(
-            sqlstates.INSUFFICIENT_PRIVILEGE,
-            "the server's own credentials are not used for an address that is not the service's",
-            hint=f"Give '{key}' and '{secret}'.",
-        )
+        raise own_credentials_elsewhere(f"Give '{key}' and '{secret}'.")
+
+
+def own_credentials_elsewhere(hint: str) -> SqlError:
+    return SqlError(
+        sqlstates.INSUFFICIENT_PRIVILEGE,
+        "the server's own credentials are not used for an address that is not the service's",
+        hint=hint,
+    )
 
 
 def refuse_unknown(kind: str, properties: Mapping[str, Any], accepted: Sequence[str]) -> None:

@@ -126,6 +126,7 @@ class Tables(Generic[Options]):
     entity: Callable[[Options, Mapping[str, str], str], str]  # the table's name, by ``properties`` and the relation's
     properties: tuple[str, ...] = ()  # of CREATE TABLE, besides those of all kinds
     aliases: Mapping[str, str] = field(default_factory=dict)  # other spellings of those of all kinds
+    places: tuple[str, ...] = ()  # of ``properties``, those that do not name the table: CREATE ENTITY has them
 
 
 @dataclass(frozen=True)
@@ -150,13 +151,14 @@ class StoreKind(Generic[Options]):
     client: Callable[[str, Options, StoreSettings], StoreClient]  # the first is the store's name
     reader: Callable[[Source[Options], StoreSettings], SourceReader] | None = None  # None where nothing is read of it
     formats: tuple[str, ...] = ()  # value formats that it is read in
-    described_formats: tuple[str, ...] = ()  # the same where a relation says by which descriptor
+    described_formats: tuple[str, ...] = ()  # the same, read and written, where a relation says by which descriptor
     metadata: str | None = None  # the type of what it knows of a record besides key and value, a struct
     tables: Tables[Options] | None = None
     extra: Extra | None = None
     sink: Callable[[Target[Options], StoreSettings], TransactionalSink] | None = None  # opened
     written_formats: tuple[str, ...] = ()  # value formats that a query may write; none where there is no sink
-    written_fields: tuple[str, ...] = ()  # which a sink adds to each value, so that no column has their names
+    deletion_field: str | None = None  # where records have no key: of a value that says that its row is gone
+    written_identity: str | None = None  # a field that tells a record from all others; no column has its name
     secret_keys: tuple[str, ...] = ()
     aliases: Mapping[str, str] = field(default_factory=lambda: _ALIASES)  # other spellings of properties
     fixed_keys: tuple[str, ...] = REGION  # UPDATE STORE does not change them

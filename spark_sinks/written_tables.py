@@ -24,9 +24,6 @@ class WrittenTables:
     def create_entity(self, name: str, properties: Mapping[str, Any]) -> None:
         self.check_create_entity(name, properties)
 
-    def insert_record(self, name: str, value: str | None, key: str | None, properties: Mapping[str, Any]) -> None:
-        raise self._not_here("INSERT INTO ENTITY", "INSERT INTO table SELECT ... writes a query's rows.")
-
     def write_records(self, writes: Sequence[tuple[str, Iterable[bytes]]]) -> None:
         raise self._not_here("COPY", "INSERT INTO table SELECT ... writes a query's rows.")
 

@@ -60,6 +60,8 @@ def test_secret_keys_are_those_of_all_kinds() -> None:
         "aws.session_token",
         "azure.account_key",
         "azure.sas_token",
+        "gcs.service_account_key",
+        "gcs.token",
         "databricks.app_token",
         "iceberg.password",
         "iceberg.credential",

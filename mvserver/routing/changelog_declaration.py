@@ -55,7 +55,7 @@ def read(properties: Properties, columns: Columns, kinds: Sequence[StoreKind[Any
 def record_key(
     declaration: ChangelogDeclaration, columns: Columns, primary_key: Sequence[str], kind: StoreKind[Any]
 ) -> RecordKey | None:
-    """None in a store whose records have no key: rows are then only replaced and never deleted."""
+    """In a store whose records have no key it is in the values, those of deletions too; None where none are told."""
     reader = PropertyReader(declaration.upsert, "a changelog")
     if reader.has(UPSERT) and not reader.flag(UPSERT):
         raise reader.error(
@@ -67,7 +67,7 @@ def record_key(
     if not kind.has_keys:
         for key in _OWN[1:]:
             reader.refuse(key, f"Records of a store of type {kind.name} have no key.")
-        return None
+        return None if kind.deletion_field is None else RecordKey("json")
     types = {name: type_ for name, type_ in columns if name in primary_key}
     format_ = _format(reader, types, kind)
     _check_type(reader, format_, types)

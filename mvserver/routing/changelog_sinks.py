@@ -68,7 +68,9 @@ def plan_changelog(statement: CreateChangelogAs, context: SessionContext, servic
     sinks.check_sink_store(store, services, keyed=True)
     value_format = declaration.stream.value_format or planned.source.property("value.format") or "json"
     kind = services.stores.kind(store.type)
-    sinks.check_written_format(value_format, kind)
+    described = declaration.stream.value_descriptor is not None and kind.has_keys  # else a deletion could not be told
+    sinks.check_written_format(value_format, kind, described=described)
+    sinks.check_names(planned, kind)
     record_key = changelog_declaration.record_key(declaration, outputs, key, kind)
     of_value = [each for each in outputs if record_key is None or each[0] not in record_key.excluded]
     stream_declaration.check_written_columns(
@@ -106,6 +108,7 @@ def check_insert(sink: Relation, planned: PlannedQuery, services: Services) -> N
     """Whether the rows of a query fit a changelog, or a table with a key."""
     key = checked_key(planned, f"a {sink.kind} with a key" if sink.kind == TABLE else f"a {sink.kind}")
     sinks.check_columns(sink, planned)
+    sinks.check_names(planned, services.stores.kind(lookup.store_of(sink, services)[0].type))
     if set(key) != set(sink.key_columns):
         raise SqlError(
             sqlstates.INVALID_TABLE_DEFINITION,

@@ -280,7 +280,7 @@ def begin_writing(
     formats = (("value.format", descriptor_sources.VALUE), ("key.format", descriptor_sources.KEY))
     by_registry = [new.property(part) for part, descriptor in formats if new.property(descriptor) is None]
     registered_columns.require_registry(entity.store, by_registry)
-    descriptor_sources.check_written(new, services)
+    descriptor_sources.check_written(new, entity.store, services)
     if not work.rehearsal:
         services.schema_registries.check_written(entity.store, new)
     entity.ensure(context, services, work)

@@ -7,11 +7,11 @@ from pathlib import Path
 
 from catalog.acl import Privilege
 from catalog.dependencies import DESCRIPTORS
-from catalog.model import DescriptorSource, Relation
+from catalog.model import DescriptorSource, Relation, Store
 from mvserver import sqlstates
 from mvserver.compiler.coercion import common_type
 from mvserver.compiler.plans import RecordSchema
-from mvserver.described_schemas import CONTENT, MESSAGES, described, messages, schema_named, source_named
+from mvserver.described_schemas import CONTENT, MESSAGES, described, has_field, messages, schema_named, source_named
 from mvserver.errors import SqlError
 from mvserver.routing import privileges
 from mvserver.routing.config_folder import read_file
@@ -98,16 +98,20 @@ def schema(relation: Relation, key: str, services: Services) -> RecordSchema | N
     )
 
 
-def check_written(sink: Relation, services: Services) -> None:
+def check_written(sink: Relation, store: Store, services: Services) -> None:
     """Of a relation that queries write to by descriptors: 42703 where a column has no field or a field that must be
     there no column, 42804 where the types differ."""
     types = {column.name: parse_type(column.type) for column in sink.columns}
     excluded, key = sink.columns_of("value.columns.exclude"), sink.key_columns or sink.columns_of("key.columns")
     of_parts = ((VALUE, [name for name in types if name not in excluded]), (KEY, list(key)))
+    identity = services.stores.kind(store.type).written_identity
     for property_, names in of_parts:
         full_name = sink.property(property_)
         if full_name is not None:
-            _check_fields(full_name, {name: types[name] for name in names}, services)
+            written = {name: types[name] for name in names}
+            if property_ == VALUE and identity is not None and has_field(sink, identity, services.catalog):
+                written[identity] = parse_type("VARCHAR")
+            _check_fields(full_name, written, services)
 
 
 def _check_fields(full_name: str, types: Mapping[str, SqlType], services: Services) -> None:

@@ -11,6 +11,7 @@ from mvserver import sqlstates
 from mvserver.compiler.changelogs import over_changelog
 from mvserver.compiler.plans import Aggregation, Groups
 from mvserver.compiler.tables import TABLE
+from mvserver.described_schemas import has_field
 from mvserver.errors import SqlError
 from mvserver.routing import continuous, descriptor_sources, lookup, privileges, stream_declaration, stream_entity
 from mvserver.routing.continuous import PlannedQuery
@@ -53,7 +54,7 @@ def plan_stream(statement: CreateStreamAs, context: SessionContext, services: Se
     source_format = planned.source.property("value.format") or "json"
     value_format = declaration.value_format or source_format
     kind = services.stores.kind(store.type)
-    check_written_format(value_format, kind)
+    check_written_format(value_format, kind, described=declaration.value_descriptor is not None)
     declaration = with_descriptor(declaration, value_format, statement.properties, context, services)
     if declaration.value_delimiter is None and value_format == source_format:
         declaration = replace(declaration, value_delimiter=planned.source.property("value.delimiter"))
@@ -62,7 +63,7 @@ def plan_stream(statement: CreateStreamAs, context: SessionContext, services: Se
         value_format, of_value, declaration.value_delimiter, checked=declaration.value_checked
     )
     stream_declaration.check_value(declaration, value_format, of_value, kind, statement.properties)
-    _check_names(planned, kind)
+    check_names(planned, kind)
     entity = declaration.entity or name.lower()
     continuous.refuse_loop(planned, store, entity, services)
     declaration = from_source(declaration, planned, store, entity, services)
@@ -110,7 +111,7 @@ def check_insert(sink: Relation, planned: PlannedQuery, services: Services) -> N
     """Whether the rows of a query fit a stream, or a table without a key."""
     _refuse_aggregation(planned, f"This {sink.kind} takes rows that are only added.")
     check_columns(sink, planned)
-    _check_names(planned, services.stores.kind(lookup.store_of(sink, services)[0].type))
+    check_names(planned, services.stores.kind(lookup.store_of(sink, services)[0].type))
 
 
 def insert_target(statement: InsertInto, context: SessionContext, services: Services) -> Relation:
@@ -127,24 +128,22 @@ def insert_target(statement: InsertInto, context: SessionContext, services: Serv
     privileges.require_write(sink, store, statement.name.position, context, services)
     if sink.kind == TABLE:
         return sink
-    descriptor_sources.check_written(sink, services)
+    descriptor_sources.check_written(sink, store, services)
     check_sink_store(store, services, keyed=sink.kind == lookup.CHANGELOG)
     value_format = sink.property("value.format") or "json"
-    check_written_format(value_format, services.stores.kind(store.type))
+    described, kind = sink.property(descriptor_sources.VALUE) is not None, services.stores.kind(store.type)
+    check_written_format(value_format, kind, described=described and (kind.has_keys or not sink.key_columns))
     excluded = sink.columns_of("value.columns.exclude")
     of_value = [(column.name, parse_type(column.type)) for column in sink.columns if column.name not in excluded]
     stream_declaration.check_written_columns(value_format, of_value, sink.property("value.delimiter"))
     return sink
 
 
-def at_least_once(planned: PlannedQuery, sink: Store, context: SessionContext, services: Services) -> None:
+def at_least_once(
+    planned: PlannedQuery, relation: Relation, sink: Store, context: SessionContext, services: Services
+) -> None:
     """Said at creation, since it cannot be seen later."""
-    written = services.stores.kind(sink.type)
-    if not written.sink_exactly_once:
-        context.notice(
-            "records are written at least once",
-            detail=f"They go to a store of type {written.name}: after a failure, records may be written again.",
-        )
+    if tell_repeated(relation, sink, context, services):
         return
     kind = services.stores.kind(planned.store.type)
     if not kind.exactly_once:
@@ -152,6 +151,25 @@ def at_least_once(planned: PlannedQuery, sink: Store, context: SessionContext, s
             "records are written at least once",
             detail=f"The source is in a store of type {kind.name}: after a failure, records may be written again.",
         )
+
+
+def tell_repeated(relation: Relation, sink: Store, context: SessionContext, services: Services) -> bool:
+    """Whether it is the store that is written to, where a record may be there twice."""
+    written = services.stores.kind(sink.type)
+    if written.sink_exactly_once:
+        return False
+    identity = written.written_identity
+    if identity is not None and not has_field(relation, identity, services.catalog):
+        context.notice(
+            f'records of {relation.kind} "{relation.name}" do not tell which are written again',
+            detail=f'The descriptor has no field "{identity}".',
+            hint="With such a field of type string each record has an identity.",
+        )
+    context.notice(
+        "records are written at least once",
+        detail=f"They go to a store of type {written.name}: after a failure, records may be written again.",
+    )
+    return True
 
 
 def _refuse_aggregation(planned: PlannedQuery, hint: str) -> None:
@@ -172,27 +190,35 @@ def _refuse_aggregation(planned: PlannedQuery, hint: str) -> None:
         )
 
 
-def _check_names(planned: PlannedQuery, kind: StoreKind[Any]) -> None:
+def check_names(planned: PlannedQuery, kind: StoreKind[Any]) -> None:
     for output in planned.plan.outputs:
-        if output.name in kind.written_fields:
+        if output.name in (kind.written_identity, kind.deletion_field):
             raise SqlError(
                 sqlstates.RESERVED_NAME,
                 f'column "{output.name}" cannot be written to a store of type {kind.name}',
-                detail="Each record that is written there has a field of this name, which tells it from all others.",
+                detail="Records that are written there have a field of this name, which is the server's.",
                 hint="Give the column another name with AS.",
             )
 
 
-def check_written_format(value_format: str, kind: StoreKind[Any]) -> None:
-    stream_declaration.check_format(value_format, kind.written_formats, f"{kind.name} that a query writes to")
+def check_written_format(value_format: str, kind: StoreKind[Any], *, described: bool = False) -> None:
+    """``described``: the relation names the descriptor of its records."""
+    formats = kind.described_formats if described else kind.written_formats
+    stream_declaration.check_format(value_format, formats, f"{kind.name} that a query writes to")
 
 
-def check_sink_store(store: Store, services: Services, *, keyed: bool = False) -> None:
-    """``keyed``: a changelog is written, whose deletions are records with a key alone."""
+def check_sink_store(store: Store, services: Services, *, keyed: bool = False, in_keys: bool = False) -> None:
+    """``keyed``: a changelog is written. Its deletions are records with a key alone, or without ``in_keys`` also values
+    that say so."""
+
+    def takes(kind: StoreKind[Any]) -> bool:
+        deletes = kind.has_keys or (kind.deletion_field is not None and not in_keys)
+        return bool(kind.written_formats) and (deletes or not keyed)
+
     kind, kinds = services.stores.kind(store.type), services.stores.kinds()
-    if kind.written_formats and (kind.has_keys or not keyed):
+    if takes(kind):
         return
-    sinks = " or ".join(each.name for each in kinds if each.written_formats and (each.has_keys or not keyed))
+    sinks = " or ".join(each.name for each in kinds if takes(each))
     what = "a changelog" if kind.written_formats else "a query's result"
     raise SqlError(
         sqlstates.FEATURE_NOT_SUPPORTED,

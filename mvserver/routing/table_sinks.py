@@ -17,7 +17,16 @@ from mvserver.compiler.changelogs import over_changelog
 from mvserver.compiler.plans import Aggregation
 from mvserver.compiler.view_properties import with_view_properties
 from mvserver.errors import SqlError
-from mvserver.routing import changelog_declaration, changelog_sinks, continuous, lookup, privileges, retention, sinks
+from mvserver.routing import (
+    changelog_declaration,
+    changelog_sinks,
+    continuous,
+    lookup,
+    privileges,
+    retention,
+    sinks,
+    stream_declaration,
+)
 from mvserver.routing.continuous import PlannedQuery
 from mvserver.routing.ports import Services
 from mvserver.routing.properties import PropertyReader
@@ -26,6 +35,7 @@ from mvserver.routing.work import Work
 from mvserver.session.context import SessionContext
 from mvserver.sql.statements.base import Properties
 from mvserver.sql.statements.relations import CreateTableAs
+from mvserver.sql.statements.stores import CreateEntity
 from mvserver.table_shapes import table_shape
 from spark_sinks.base import TableClient
 from spark_sinks.store_kind import StoreKind, Tables
@@ -85,6 +95,34 @@ def plan_table(statement: CreateTableAs, context: SessionContext, services: Serv
     continuous.refuse_loop(planned, store, entity, services)
     columns = changelog_declaration.with_key(planned.columns(), key)
     return PlannedTable(schema, name, planned, TableUnder(store, entity, columns, key, {**own, **common}))
+
+
+def create_entity(store: Store, statement: CreateEntity, services: Services, work: Work) -> None:
+    """A table that no query writes to yet, with the columns that the statement has."""
+    kind = services.stores.kind(store.type)
+    if not statement.columns:
+        raise SqlError(
+            sqlstates.INVALID_TABLE_DEFINITION,
+            f"an entity of a store of type {store.type} is a table, and needs columns",
+            hint='CREATE ENTITY "schema.table" (column type, ..., PRIMARY KEY (column, ...)) IN STORE name.',
+        )
+    places = tables_of(kind, services).places
+    reader = PropertyReader(statement.properties, f"an entity of a store of type {store.type}")
+    given = {known: text for known in places if (text := reader.text(known)) is not None}
+    reader.end(places)
+    key = statement.primary_key
+    changelog_declaration.check_primary_key([(c.name, c.type) for c in statement.columns], key)
+    columns = changelog_declaration.with_key(stream_declaration.check_columns(statement.columns), key)
+    shape, client = table_shape(columns, key), _client(store, services)
+    take_turn(store, statement.name, services, work)
+    if services.stores.client(store).entity_exists(statement.name):
+        raise SqlError(sqlstates.DUPLICATE_OBJECT, f'entity "{statement.name}" already exists in store "{store.name}"')
+    client.check_table(statement.name, shape, given)
+    work.effect(
+        f'entity "{statement.name}" in store "{store.name}"',
+        lambda: client.create_table(statement.name, shape, given),
+        lambda: services.stores.client(store).drop_entity(statement.name, {}),
+    )
 
 
 def _keyed(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from mvserver import sqlstates
 from mvserver.errors import SqlError
+from mvserver.sql.column_lists import keyed_columns
 from mvserver.sql.cursor import Cursor
 from mvserver.sql.heads import Heads
 from mvserver.sql.lexer import IDENTIFIER, STRING
@@ -55,7 +56,10 @@ def _describe(cursor: Cursor) -> Statement:
 
 
 def _create(cursor: Cursor) -> Statement:
-    return CreateEntity(_name(cursor), _in_store(cursor), optional_properties(cursor))
+    name = _name(cursor)
+    columns = keyed_columns(cursor, "a table") if cursor.at_operator("(") else None
+    definitions, key = ((), ()) if columns is None else (tuple(columns.definitions), columns.key or ())
+    return CreateEntity(name, _in_store(cursor), optional_properties(cursor), definitions, key)
 
 
 def _drop(cursor: Cursor) -> Statement:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from sqlglot import exp
 
 from mvserver import limits, sqlstates
 from mvserver.errors import SqlError
+from mvserver.sql.column_lists import column_definition
 from mvserver.sql.cursor import Cursor
 from mvserver.sql.entities import at_entity, insert_into_entity
 from mvserver.sql.heads import Heads, StatementParser
@@ -27,7 +26,6 @@ from mvserver.sql.statements.relations import (
     ListRelations,
     RefreshMaterializedView,
 )
-from mvserver.sql.typenames import type_name
 
 _INSERT_HINT = "Use INSERT INTO ENTITY name VALUE ('...') to write a record, or INSERT INTO stream SELECT ..."
 
@@ -93,38 +91,6 @@ def _columns(cursor: Cursor) -> tuple[ColumnDefinition, ...]:
         if cursor.accept_operator(")"):
             return tuple(columns)
         cursor.expect_operator(",")
-
-
-def column_definition(cursor: Cursor, constraint: Callable[[Cursor], bool]) -> ColumnDefinition:
-    """``constraint`` reads or refuses a constraint at the cursor and says whether it has read one."""
-    token = cursor.current
-    name = identifier(cursor)
-    written = cursor.source[token.start : token.end]
-    spelling = written if token.kind is WORD and written != name else None
-    sql_type = type_name(cursor)
-    not_null = nullable = False
-    while not cursor.at_operator(",") and not cursor.at_operator(")"):
-        token = cursor.current
-        if constraint(cursor):
-            continue
-        if cursor.accept_word("not", "null"):
-            not_null = True
-        elif cursor.accept_word("null"):
-            nullable = True
-        elif cursor.at_any({"default", "generated", "check", "references", "unique", "collate", "comment", "metadata"}):
-            raise cursor.not_supported(
-                f"{cursor.current.text.upper()} is not supported in a column definition",
-                hint="A column has a name, a type and perhaps NOT NULL.",
-            )
-        else:
-            raise cursor.syntax_error()
-        if not_null and nullable:
-            raise SqlError(
-                sqlstates.SYNTAX_ERROR,
-                f'conflicting NULL/NOT NULL declarations for column "{name}"',
-                position=token.position,
-            )
-    return ColumnDefinition(name, sql_type, not_null, spelling)
 
 
 def _refuse_constraint(cursor: Cursor) -> bool:

@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 from urllib.parse import urlsplit
 
-from deltalake import CommitProperties, DeltaTable
+import pyarrow as pa
+from deltalake import CommitProperties, DeltaTable, write_deltalake
 from pyarrow.fs import FileSelector, FileType, SubTreeFileSystem
 
 from mvserver.errors import SqlError
@@ -18,6 +19,7 @@ from spark_sinks.databricks.features import check_features
 from spark_sinks.databricks.options import check_name
 from spark_sinks.databricks.unity import UnityCatalog
 from spark_sinks.open_folders import LOCAL_SCHEMES
+from spark_sinks.table_rows import object_of, row_of
 from spark_sinks.written_tables import WrittenTables, printed
 
 PLACE = "table.data.file.location"
@@ -97,6 +99,14 @@ class DatabricksClient(WrittenTables):
     ) -> Iterator[EntityRecord]:
         with self._storage.reported():
             yield from printed(batches, limit, stopped)
+
+    def insert_record(self, name: str, value: str | None, key: str | None, properties: Mapping[str, Any]) -> None:
+        """A row, as a commit of its own."""
+        given = object_of(name, value, key, properties)
+        table = self._storage.table(written_location(registered(self._catalog, self._store, name)))
+        with self._storage.reported():
+            check_features(table, is_keyed=False, entity=name)
+            write_deltalake(table, row_of(name, given, pa.schema(table.schema())), mode="append")
 
     # --- what queries write to --------------------------------------------------------------------------------------
     def check_table(self, name: str, shape: TableShape, properties: Mapping[str, str]) -> bool:

@@ -1,4 +1,4 @@
-"""The kind FILE: directories of immutable files, under a folder that the configuration opens to stores or in S3."""
+"""The kind FILE: directories of immutable files, under a folder that is open to stores, or in a cloud."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from mvserver import config_values as read
 from mvserver.config_values import Row
 from spark_sinks.file.metadata import METADATA_TYPE
-from spark_sinks.file.objects.options import AZURE, SECRET_KEYS, ObjectOptions, object_options, service_of
+from spark_sinks.file.objects.options import AZURE, GOOGLE, SECRET_KEYS, ObjectOptions, object_options, service_of
 from spark_sinks.file.options import FileOptions
 from spark_sinks.store_kind import Source, StoreKind, StoreSettings, Target
 
@@ -30,11 +30,11 @@ _POLL_INTERVAL = Row(
 )  # fmt: skip
 _OBJECT_POLL_INTERVAL = Row(
     "object_poll_interval", read.POSITIVE_DURATION, "1s",
-    "How often the objects of an entity in S3 or Azure are listed.", after="file_poll_interval",
+    "How often the objects of an entity in S3, Azure or Google's storage are listed.", after="file_poll_interval",
 )  # fmt: skip
 _REQUEST_TIMEOUT = Row(
     "object_request_timeout", read.POSITIVE_DURATION, "10s",
-    "When S3 or Azure counts as not answering a store of type FILE.", after="object_poll_interval",
+    "When S3, Azure or Google's storage counts as not answering a store of type FILE.", after="object_poll_interval",
 )  # fmt: skip
 _BYTES_MAX = Row(
     "object_bytes_max", read.SIZE, "4GB",
@@ -59,6 +59,10 @@ def _objects(store: str, options: ObjectOptions, settings: StoreSettings) -> Obj
         from spark_sinks.file.objects.azure import AzureObjects
 
         return AzureObjects(store, options, timeout_s)
+    if options.service is GOOGLE:
+        from spark_sinks.file.objects.google import GoogleObjects
+
+        return GoogleObjects(store, options, timeout_s)
     from spark_sinks.file.objects.s3 import S3Objects
 
     return S3Objects(store, options, timeout_s)

@@ -19,6 +19,7 @@ from spark_sinks.iceberg.limits import ICEBERG_METADATA_VERSIONS_MAX
 from spark_sinks.iceberg.options import IcebergOptions
 from spark_sinks.iceberg.sink import POSITION
 from spark_sinks.table_options import FILE_BYTES
+from spark_sinks.table_rows import object_of, row_of
 from spark_sinks.written_tables import WrittenTables, printed
 
 
@@ -89,8 +90,16 @@ class IcebergClient(WrittenTables):
         with reported(self._store):
             yield from printed(batches, limit, stopped)
 
+    def insert_record(self, name: str, value: str | None, key: str | None, properties: Mapping[str, Any]) -> None:
+        """A row, as a snapshot of its own."""
+        given = object_of(name, value, key, properties)
+        with self._opened() as catalog:
+            table = load_table(catalog, self._options, self._store, name)
+            table.append(row_of(name, given, table.schema().as_arrow()))
+
     # --- what queries write to --------------------------------------------------------------------------------------
     def check_table(self, name: str, shape: TableShape, properties: Mapping[str, str]) -> bool:
+        _namespace_of(name)
         with self._opened() as catalog:
             try:
                 table = load_table(catalog, self._options, self._store, name)
@@ -103,7 +112,7 @@ class IcebergClient(WrittenTables):
             return True
 
     def create_table(self, name: str, shape: TableShape, properties: Mapping[str, str]) -> None:
-        namespace = name.rpartition(".")[0]
+        namespace = _namespace_of(name)
         with self._opened() as catalog:
             with suppress(NamespaceAlreadyExistsError):
                 catalog.create_namespace(namespace)
@@ -133,6 +142,14 @@ class IcebergClient(WrittenTables):
                 yield catalog
             finally:
                 catalog.close()
+
+
+def _namespace_of(name: str) -> str:
+    """22023 for what names no table."""
+    namespace, _, table = name.rpartition(".")
+    if not namespace or not table:
+        raise SqlError(sqlstates.INVALID_PARAMETER_VALUE, f'"{name}" is not namespace.table')
+    return namespace
 
 
 def _properties(given: Mapping[str, str]) -> dict[str, str]:

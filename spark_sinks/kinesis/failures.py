@@ -9,6 +9,10 @@ from mvserver.errors import SqlError
 from spark_sinks.kinesis.marks import Mark
 
 
+class RecordsExpired(SqlError):  # noqa: N818 - 55000, which a reader may go on behind
+    """Records that a position promises are not there any more."""
+
+
 def stream_gone(store: str, stream: str) -> SqlError:
     return SqlError(
         sqlstates.UNDEFINED_OBJECT,
@@ -26,15 +30,16 @@ def stream_recreated(store: str, stream: str) -> SqlError:
     )
 
 
-def records_expired(store: str, stream: str, shard: str, mark: Mark, retention_hours: int) -> SqlError:
+def records_expired(store: str, stream: str, shard: str, mark: Mark, retention_hours: int) -> RecordsExpired:
     """``mark`` is the query's place, or that of the shard's parents."""
     moment = dt.datetime.fromtimestamp(mark.moment_ms / 1000, dt.UTC)
-    return SqlError(
+    return RecordsExpired(
         sqlstates.OBJECT_NOT_IN_PREREQUISITE_STATE,
         f'records may have expired unread from shard {shard} of stream "{stream}" in store "{store}"',
         detail=f"The query has all that arrived before {moment:%Y-%m-%d %H:%M:%S} UTC; the stream keeps "
         f"{retention_hours} hours.",
-        hint="REFRESH MATERIALIZED VIEW rebuilds a view from what is left.",
+        hint="REFRESH MATERIALIZED VIEW rebuilds a view from what is left. With the property "
+        "'kinesis.expired.records' = SKIP of the store, queries go on behind such records.",
     )
 
 

@@ -1,16 +1,20 @@
 """Records as Spark reads them: an Arrow table of the raw columns, each record with its shard and its place.
 
+A record that says that its row is gone has no value there, and itself as key.
+
 Spark's executors, wherever they are, get the table by Spark itself.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from spark_sinks.base import METADATA
+from spark_sinks.kinesis.properties import DELETED
 from spark_sinks.kinesis.shard_reading import Entry
 from spark_sinks.oversize import mark
 
@@ -18,6 +22,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 SHARD, PLACE = "shard", "place"
+_GONE = f'"{DELETED}"'.encode()
 _METADATA = pa.struct(
     [
         ("stream", pa.string()),
@@ -51,8 +56,9 @@ def table_of(stream: str, entries: Sequence[Entry], record_bytes_max: int) -> pa
     sequences: list[str] = []
     numbers: list[int | None] = []
     arrived: list[int] = []
-    keys: list[str] = []
-    values: list[bytes] = []
+    partition_keys: list[str] = []
+    keys: list[bytes] = []
+    values: list[bytes | None] = []
     places: list[str] = []
     for entry in entries:
         record, shard = entry.record, entry.shard
@@ -62,16 +68,18 @@ def table_of(stream: str, entries: Sequence[Entry], record_bytes_max: int) -> pa
             sequences.append(sequence)
             numbers.append(part.number)
             arrived.append(record.arrived_ms)
-            keys.append(part.partition_key)
-            values.append(_bounded(part.data, record_bytes_max))
+            partition_keys.append(part.partition_key)
+            gone = len(part.data) <= record_bytes_max and is_deletion(part.data)
+            keys.append(part.data if gone else part.partition_key.encode())
+            values.append(None if gone else _bounded(part.data, record_bytes_max))
             places.append(f"{shard}:{sequence}" if part.number is None else place_of(entry, part.number))
-    partition_keys, shard_ids = pa.array(keys, pa.string()), pa.array(shards, pa.string())
+    shard_ids = pa.array(shards, pa.string())
     moments_ms = pa.array(arrived, pa.int64())
     streams = pa.repeat(pa.scalar(stream, pa.string()), len(places))
     metadata = pa.StructArray.from_arrays(
         [
             streams,
-            partition_keys,
+            pa.array(partition_keys, pa.string()),
             shard_ids,
             pa.array(sequences, pa.string()),
             pa.array(numbers, pa.int64()),
@@ -80,7 +88,7 @@ def table_of(stream: str, entries: Sequence[Entry], record_bytes_max: int) -> pa
         fields=list(_METADATA),
     )
     columns = [
-        partition_keys.cast(pa.binary()),
+        pa.array(keys, pa.binary()),
         pa.array(values, pa.binary()),
         pa.array(places, pa.string()),
         moments_ms.cast(pa.timestamp("ms", "UTC")).cast(pa.timestamp("us", "UTC")),
@@ -89,6 +97,17 @@ def table_of(stream: str, entries: Sequence[Entry], record_bytes_max: int) -> pa
         pa.array(range(len(places)), pa.int64()),
     ]
     return pa.Table.from_arrays(columns, schema=RAW)
+
+
+def is_deletion(data: bytes) -> bool:
+    """A row of a changelog that is gone: an object of its key that says so."""
+    if _GONE not in data:
+        return False
+    try:
+        found = json.loads(data)
+    except ValueError:
+        return False
+    return isinstance(found, dict) and found.get(DELETED) is True
 
 
 def place_of(entry: Entry, number: int | None) -> str:

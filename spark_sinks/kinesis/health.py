@@ -12,7 +12,7 @@ from mvserver.errors import SqlError, words_of
 from spark_sinks.base import Position, SourceHealth
 from spark_sinks.kinesis.api import Service, Shard, Summary
 from spark_sinks.kinesis.errors import reported
-from spark_sinks.kinesis.failures import history_unknown, records_expired, stream_gone, stream_recreated
+from spark_sinks.kinesis.failures import RecordsExpired, history_unknown, records_expired, stream_gone, stream_recreated
 from spark_sinks.kinesis.feed import Feed, identified, words_of_error
 from spark_sinks.kinesis.lineage import check_none_expired_between, expired_between
 from spark_sinks.kinesis.marks import TRIM, Mark
@@ -55,6 +55,8 @@ class StreamHealth:
         if feed is None:
             return SourceHealth("ok")
         feed.note(summary)
+        if isinstance(feed.failure, RecordsExpired) and self._service.options.skips_expired:
+            return SourceHealth("ok")  # the next batch goes on behind them
         if feed.failure is not None:
             return _failed(feed.failure)
         base = feed.base

@@ -9,7 +9,7 @@ from mvserver import config_values as read
 from mvserver.config_values import Row
 from spark_sinks.kinesis.metadata import METADATA_TYPE
 from spark_sinks.kinesis.options import SECRET_KEYS, KinesisOptions
-from spark_sinks.kinesis.properties import IDENTITY, SHARDS
+from spark_sinks.kinesis.properties import DELETED, IDENTITY, SHARDS
 from spark_sinks.store_kind import EntityProperty, Source, StoreKind, StoreSettings, Target
 
 if TYPE_CHECKING:
@@ -74,7 +74,8 @@ KINESIS = StoreKind(
     formats=("json", "csv", "delimited", "primitive"),
     described_formats=("avro", "protobuf"),
     written_formats=("json",),
-    written_fields=(IDENTITY,),
+    deletion_field=DELETED,
+    written_identity=IDENTITY,
     metadata=METADATA_TYPE,
     secret_keys=SECRET_KEYS,
     written_keys="text",

@@ -15,11 +15,12 @@ from urllib.parse import urlsplit
 
 from mvserver import sqlstates
 from mvserver.errors import SqlError
-from spark_sinks.property_values import printable, refuse_unknown
+from spark_sinks.property_values import one_of, printable, refuse_unknown
 from spark_sinks.store_kind import REGION
 
 SECRET_KEYS = ("kinesis.secret_access_key", "kinesis.session_token")
-_ACCEPTED = ("type", "uris", *REGION, "kinesis.access_key_id", *SECRET_KEYS, "kinesis.account.id")
+_EXPIRED = "kinesis.expired.records"
+_ACCEPTED = ("type", "uris", *REGION, "kinesis.access_key_id", *SECRET_KEYS, "kinesis.account.id", _EXPIRED)
 _REGION = re.compile(r"[a-z]{2}(?:-[a-z]+)+-\d")
 _SERVICE_HOST = re.compile(
     r"(?:[a-z0-9.-]+\.)?kinesis(?:-fips)?\.(?P<region>[a-z0-9-]+)\.(?:amazonaws\.com|amazonaws\.com\.cn|api\.aws)"
@@ -30,7 +31,8 @@ _ACCOUNT = re.compile(r"\d{12}")
 @dataclass(frozen=True)
 class KinesisOptions:
     """How a region's streams are reached. ``endpoint`` is None for the region's own; without keys boto3 looks for
-    credentials itself. ``account_id`` is the account that the streams must belong to, None for any."""
+    credentials itself. ``account_id`` is the account that the streams must belong to, None for any. ``skips_expired``:
+    readers go on behind records that have expired unread."""
 
     region: str
     endpoint: str | None = None
@@ -38,6 +40,7 @@ class KinesisOptions:
     secret_access_key: str | None = field(default=None, repr=False)
     session_token: str | None = field(default=None, repr=False)
     account_id: str | None = None
+    skips_expired: bool = False
 
     @classmethod
     def from_properties(cls, properties: Mapping[str, Any]) -> KinesisOptions:
@@ -69,6 +72,7 @@ class KinesisOptions:
             secret_access_key=secret_access_key,
             session_token=session_token,
             account_id=_account(properties.get("kinesis.account.id")),
+            skips_expired=one_of(_EXPIRED, str(properties.get(_EXPIRED, "FAIL")).upper(), ("FAIL", "SKIP")) == "SKIP",
         )
 
     @property

@@ -9,6 +9,7 @@ from mvserver import sqlstates
 from mvserver.errors import SqlError
 from spark_sinks.kinesis.limits import KINESIS_SHARDS_MAX
 
+DELETED = "_mv_deleted"  # a field of each record by which a row of a changelog is gone
 IDENTITY = "_mv_id"  # a field of each record that a query writes
 SHARDS = ("topic.shards", "kinesis.shards")
 

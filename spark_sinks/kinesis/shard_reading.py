@@ -20,7 +20,7 @@ from spark_sinks.kinesis.failures import place_refused, records_expired
 from spark_sinks.kinesis.limits import KINESIS_GET_RECORDS_MAX
 from spark_sinks.kinesis.marks import Mark, ended
 
-_HOUR_MS = 3_600_000
+HOUR_MS = 3_600_000
 _CLOCK_MARGIN_MS = 5_000  # by which the service's clock may go back
 _EDGE_MS = 60_000  # so close to what expires, a reading that began with the oldest records may lose some of them
 
@@ -147,7 +147,7 @@ class ShardReading:
 
 def expired(floor: Mark, summary: Summary, now_ms: int) -> bool:
     """Whether the stream may have lost records that arrived at the mark's moment or later."""
-    return 0 < floor.moment_ms < now_ms - summary.retention_hours * _HOUR_MS
+    return 0 < floor.moment_ms < now_ms - summary.retention_hours * HOUR_MS
 
 
 def still_there(service: Service, stream: str, shard: str, sequence: int) -> bool:

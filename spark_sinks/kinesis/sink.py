@@ -1,8 +1,8 @@
 """Output to a stream, each record at least once: the service has no transactions.
 
 How far the source is written stands in the server's ledger, and is put there when all records are acknowledged. What
-was written and not noted is written again after a stop, so each record says what it is, in a field of its own by which
-readers may leave out what they have: ``_mv_id``.
+was written and not noted is written again after a stop; readers tell by a record's identity, which it has where its
+format has a place for one (``spark_sinks.encode.identified_sink``).
 
 The service may refuse some records of a request. They are sent again, and behind them all later ones of the same
 partition key that it has taken: so the last record of a key is always the last.
@@ -11,7 +11,6 @@ partition key that it has taken: so the last record of a key is always the last.
 from __future__ import annotations
 
 import hashlib
-import json
 import random
 import time
 from collections.abc import Sequence
@@ -32,7 +31,6 @@ from spark_sinks.kinesis.limits import (
     KINESIS_TIMEOUT_S,
 )
 from spark_sinks.kinesis.options import KinesisOptions
-from spark_sinks.kinesis.properties import IDENTITY
 
 
 @dataclass(frozen=True)
@@ -90,7 +88,7 @@ class KinesisSink:
                 f'a record without a value cannot be written to stream "{self._stream}" in store "{self._store}"',
             )
         identity = f"{self._query_id}/{place}"
-        record = Outgoing(_partition_key(key, identity), _identified(value, identity))
+        record = Outgoing(_partition_key(key, identity), value)
         if record.size > KINESIS_RECORD_BYTES_MAX:
             raise SqlError(
                 sqlstates.PROGRAM_LIMIT_EXCEEDED,
@@ -149,9 +147,3 @@ def _partition_key(key: bytes | None, identity: str) -> str:
     except UnicodeDecodeError:
         return hashlib.sha256(key).hexdigest()
     return text if len(text) <= KINESIS_PARTITION_KEY_CHARACTERS_MAX else hashlib.sha256(key).hexdigest()
-
-
-def _identified(value: bytes, identity: str) -> bytes:
-    """A JSON object with one more field."""
-    comma = b"" if value == b"{}" else b","
-    return value[:-1] + comma + f'"{IDENTITY}":{json.dumps(identity)}'.encode() + b"}"

@@ -17,9 +17,10 @@ from mvserver import sqlstates
 from mvserver.errors import SqlError
 from spark_sinks.base import Position, RecordOrder
 from spark_sinks.kinesis.api import Service
-from spark_sinks.kinesis.failures import stream_gone, stream_recreated
+from spark_sinks.kinesis.failures import RecordsExpired, stream_gone, stream_recreated
 from spark_sinks.kinesis.feed import Feed, Taken
 from spark_sinks.kinesis.frames import PLACE, SHARD, frame_of
+from spark_sinks.kinesis.gaps import beyond_gaps
 from spark_sinks.kinesis.health import StreamHealth
 from spark_sinks.kinesis.limits import KINESIS_TIMEOUT_S
 from spark_sinks.kinesis.options import KinesisOptions
@@ -53,6 +54,7 @@ class KinesisReader:
         self._service = Service(store, options, timeout_s=timeout_s)
         self.positions = KinesisPositions()
         self.health = StreamHealth(self._service, stream, self.positions, lambda: self._feed)
+        self._skips = options.skips_expired
         self._lock = threading.Lock()
         self._feed: Feed | None = None
         self._given_up = threading.Event()
@@ -71,22 +73,42 @@ class KinesisReader:
             feed.wait(timeout_s)
 
     def next_batch(self, start: Position, records: int) -> Position:
-        feed = self._feed
-        if feed is None or feed.base != start or feed.failure is not None:
-            self._stop_feed()
-            feed = self._feed = Feed(self._service, self._stream, start, poll_s=self._poll_s)
-            feed.start()
-        taken = feed.take(records)
+        try:
+            taken = self._take(start, records)
+        except RecordsExpired as expired:
+            if self._skips:
+                self._stop_feed()  # it has ended; without the setting it goes on saying why
+            taken = self._gaps(expired, start)
         if taken.end != start:
             self.positions.remember(start, taken.end, taken.records)
             self._live = (start, taken)
         return taken.end
 
+    def _gaps(self, expired: RecordsExpired, start: Position, end: Position | None = None) -> Taken:
+        """What is there instead of the records, where the store says so; else the error stands."""
+        found = beyond_gaps(self._service, self._stream, start, end) if self._skips else None
+        if found is None:
+            raise expired
+        return found
+
+    def _take(self, start: Position, records: int) -> Taken:
+        feed = self._feed
+        failure = None if feed is None else feed.failure
+        told = isinstance(failure, RecordsExpired) and self._skips  # by the feed itself
+        if feed is None or feed.base != start or (failure is not None and not told):
+            self._stop_feed()
+            feed = self._feed = Feed(self._service, self._stream, start, poll_s=self._poll_s)
+            feed.start()
+        return feed.take(records)
+
     def batch_end(self, checkpoint: str, batch_id: int, start: Position) -> Position:
         return start if self._live is None else self._live[1].end
 
     def bounded(self, start: Position, end: Position, records: int) -> Position:
-        taken = self._ranges.read(start, end, records)
+        try:
+            taken = self._ranges.read(start, end, records)
+        except RecordsExpired as expired:
+            taken = self._gaps(expired, start, end)
         self.positions.remember(start, taken.end, taken.records)
         with self._lock:
             self._read[_name(start, taken.end)] = (start, taken)

@@ -10,11 +10,12 @@ from typing import Any
 from mvserver import sqlstates
 from mvserver.errors import SqlError
 from spark_sinks.base import Entity, EntityRecord, TableShape
-from spark_sinks.snowflake.columns import check_columns, check_names, described, type_of
+from spark_sinks.snowflake.columns import check_columns, check_names, described, inserted, type_of
 from spark_sinks.snowflake.limits import SNOWFLAKE_PRINT_ROWS, SNOWFLAKE_TABLES_LISTED_MAX
 from spark_sinks.snowflake.names import PROGRESS, TableName, folded, parsed, quoted, spelled
 from spark_sinks.snowflake.options import DATABASE, SCHEMA, SnowflakeOptions
 from spark_sinks.snowflake.session import Session, described_table, found_table, no_entity
+from spark_sinks.table_rows import object_of
 from spark_sinks.written_tables import WrittenTables, printed
 
 _HIDDEN_SCHEMA = "INFORMATION_SCHEMA"
@@ -96,6 +97,14 @@ class SnowflakeClient(WrittenTables):
         with self._opened() as session:
             pages = session.pages(f"SELECT * FROM {table.sql}{bound}", SNOWFLAKE_PRINT_ROWS)
             yield from printed((_Page(rows) for rows in pages), limit, stopped)
+
+    def insert_record(self, name: str, value: str | None, key: str | None, properties: Mapping[str, Any]) -> None:
+        given = object_of(name, value, key, properties)
+        with self._opened() as session:
+            table, _ = self._found(session, name)
+            names, values, parts = inserted(name, given, described(described_table(session, table)))
+            columns = ", ".join(map(quoted, names))
+            session.changed(f"INSERT INTO {table.sql} ({columns}) SELECT {', '.join(parts)}", *values)
 
     # --- what queries write to --------------------------------------------------------------------------------------
     def check_table(self, name: str, shape: TableShape, properties: Mapping[str, str]) -> bool:

@@ -21,6 +21,7 @@ from mvserver import sqlstates
 from mvserver.errors import SqlError
 from spark_sinks.base import TableShape
 from spark_sinks.snowflake.names import folded
+from spark_sinks.table_rows import by_column, row_of
 
 _SIMPLE: dict[pa.DataType, str] = {
     pa.bool_(): "BOOLEAN",
@@ -37,6 +38,19 @@ _SIMPLE: dict[pa.DataType, str] = {
     pa.timestamp("us"): "TIMESTAMP_NTZ(6)",
     pa.timestamp("us", "UTC"): "TIMESTAMP_LTZ(6)",
 }
+_BY_NAME: dict[str, pa.DataType] = {
+    "BOOLEAN": pa.bool_(),
+    "FLOAT": pa.float64(),
+    "VARCHAR": pa.string(),
+    "TEXT": pa.string(),
+    "BINARY": pa.binary(),
+    "DATE": pa.date32(),
+    "TIME": pa.time64("us"),
+    "TIMESTAMP_NTZ": pa.timestamp("us"),
+    "TIMESTAMP_LTZ": pa.timestamp("us", "UTC"),
+    "TIMESTAMP_TZ": pa.timestamp("us", "UTC"),
+}
+_PLACE = "(?)"  # of a value in a statement
 _TEXT_MAX, _BYTES_MAX = 16_777_216, 8_388_608  # what VARCHAR and BINARY without a length have at least
 _NESTED = ("ARRAY", "OBJECT")
 _MOMENTS = ("TIMESTAMP_LTZ", "TIMESTAMP_TZ")
@@ -182,6 +196,52 @@ def cast(text: str, kind: pa.DataType, table: Found) -> str:
     if pa.types.is_binary(kind):
         return f"TO_BINARY({text}, 'HEX')"
     return text if pa.types.is_string(kind) else f"{text}::{type_of(kind)}"
+
+
+def inserted(
+    entity: str, given: Mapping[str, Any], known: Mapping[str, Found]
+) -> tuple[list[str], list[str | None], list[str]]:
+    """The columns of a row that is given as JSON, their values as texts, and the SQL that makes values of these. What
+    is left out gets its default."""
+    named = by_column(entity, given, list(known))
+    missing = [name for name, c in known.items() if name not in named and not c.nullable and not c.has_default]
+    named |= dict.fromkeys(missing)  # which is refused below
+    typed = {name: _arrow_type(known[name]) for name in named}
+    plain = {name: kind for name, kind in typed.items() if kind is not None}
+    schema = pa.schema([pa.field(name, kind, known[name].nullable) for name, kind in plain.items()])
+    row = row_of(entity, {name: named[name] for name in plain}, schema)
+    values, parts = list[str | None](), list[str]()
+    for name, kind in typed.items():
+        if kind is None:
+            values.append(None if named[name] is None else _given_json(named[name]))
+            parts.append(f"PARSE_JSON({_PLACE})" + ("" if known[name].base == "VARIANT" else f"::{known[name].base}"))
+        else:
+            values.append(texts(row.column(name)).to_pylist()[0])
+            parts.append(cast(_PLACE, kind, known[name]))
+    return list(typed), values, parts
+
+
+def _given_json(value: Any) -> str:
+    """As it was given."""
+    if isinstance(value, dict):
+        return _object((key, _given_json(each)) for key, each in value.items())
+    if isinstance(value, list):
+        return f"[{','.join(map(_given_json, value))}]"
+    return format(value, "f") if isinstance(value, Decimal) else json.dumps(value, ensure_ascii=False)
+
+
+def _arrow_type(column: Found) -> pa.DataType | None:
+    """Of its values; None of those that are JSON. 0A000 for a type that rows cannot be given in."""
+    if column.base == "NUMBER":
+        return pa.decimal128(column.first or 38, column.second or 0)
+    if column.base in ("VARIANT", *_NESTED):
+        return None
+    found = _BY_NAME.get(column.base)
+    if found is None:
+        raise SqlError(
+            sqlstates.FEATURE_NOT_SUPPORTED, f'a value for column "{column.name}" of type {column.type} cannot be given'
+        )
+    return found
 
 
 def _json(value: Any, kind: pa.DataType) -> str:

@@ -58,7 +58,7 @@ SNOWFLAKE = StoreKind(
     ),
     extra=Extra("snowflake", "snowflake.connector"),
     secret_keys=SECRET_KEYS,
-    entity_hint="An entity of such a store is a table, which CREATE TABLE ... AS makes.",
+    entity_hint="An entity of such a store is a table.",
     creates_entities=False,
     takes_copies=False,
     settings=(_REQUEST_TIMEOUT,),

@@ -20,14 +20,16 @@ from moto.server import ThreadedMotoServer
 
 from mvserver.demo.kafka_broker import KafkaBroker
 from tests.faults.live import free_port
-from tests.file.services import Service
+from tests.file.services import Bucket, Service
+from tests.services.google import GoogleEmulator
 from tests.services.kinesis import KinesisEmulator, Stream
 from tests.services.postgres import LogicalPostgres
 
 KINDS = ("FILE", "S3", "KAFKA", "KINESIS", "POSTGRESQL")
-WRITTEN = ("FILE", "S3", "KAFKA", "KINESIS")
-OF_FILES = ("FILE", "S3")
-"""Stores of type FILE: in a directory, and in S3."""
+BY_NIGHT = ("GCS",)
+WRITTEN = ("FILE", "S3", "GCS", "KAFKA", "KINESIS")
+OF_FILES = ("FILE", "S3", "GCS")
+"""Stores of type FILE: in a directory, in S3, and in Google's storage."""
 """Kinds that a query writes to; the output of others goes to topics."""
 NOTHING_WRONG, WRONG = "1.00", "none"
 Written = tuple[int, str | None]
@@ -101,7 +103,7 @@ def _digits(number: int) -> bytes:
 
 
 @contextmanager
-def _paused(service: KafkaBroker | KinesisEmulator) -> Iterator[None]:
+def _paused(service: KafkaBroker | KinesisEmulator | GoogleEmulator) -> Iterator[None]:
     service.pause()
     try:
         yield
@@ -146,15 +148,6 @@ def objects() -> tuple[StoreUnderTest, Callable[[], None]]:
         return server
 
     running = [started()]
-    bucket = Service("s3", f"http://127.0.0.1:{port}").place()
-
-    def write(entity: str, values: Sequence[bytes]) -> None:
-        name = f"{time.time_ns()}-{uuid.uuid4().hex[:8]}.json"
-        bucket.put(f"lake/in/{entity}/{name}", b"".join(value + b"\n" for value in values))
-
-    def read(entity: str) -> list[Written]:
-        found = sorted(bucket.contents(f"lake/in/{entity}/").items())
-        return [_number(line) for key, content in found if "/." not in key for line in content.splitlines()]
 
     @contextmanager
     def away() -> Iterator[None]:
@@ -165,8 +158,27 @@ def objects() -> tuple[StoreUnderTest, Callable[[], None]]:
         finally:
             running.append(started())
 
-    made = _of_json("S3", bucket.statement, write, away=away, read=read)
-    return made, lambda: running.pop().stop()
+    bucket = Service("s3", f"http://127.0.0.1:{port}").place()
+    return _of_objects("S3", bucket, away), lambda: running.pop().stop()
+
+
+def google_objects() -> tuple[StoreUnderTest, Callable[[], None]]:
+    """And what ends the service."""
+    emulator = GoogleEmulator()
+    bucket = Service("google", emulator.address).place()
+    return _of_objects("GCS", bucket, lambda: _paused(emulator)), emulator.stop
+
+
+def _of_objects(kind: str, bucket: Bucket, away: Callable[[], AbstractContextManager[None]]) -> StoreUnderTest:
+    def write(entity: str, values: Sequence[bytes]) -> None:
+        name = f"{time.time_ns()}-{uuid.uuid4().hex[:8]}.json"
+        bucket.put(f"lake/in/{entity}/{name}", b"".join(value + b"\n" for value in values))
+
+    def read(entity: str) -> list[Written]:
+        found = sorted(bucket.contents(f"lake/in/{entity}/").items())
+        return [_number(line) for key, content in found if "/." not in key for line in content.splitlines()]
+
+    return _of_json(kind, bucket.statement, write, away=away, read=read)
 
 
 # --- topics ---------------------------------------------------------------------------------------------------------

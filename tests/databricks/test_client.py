@@ -188,7 +188,6 @@ def test_a_token_that_is_wrong(workspace: Workspace, tmp_path: Path) -> None:
 def test_what_such_a_store_does_not_do(workspace: Workspace) -> None:
     for attempt in (
         lambda: workspace.client.create_entity("main.web.t", {}),
-        lambda: workspace.client.insert_record("main.web.t", "{}", None, {}),
         lambda: workspace.client.write_records([]),
         lambda: workspace.client.position("main.web.t", "earliest"),
     ):

@@ -12,6 +12,10 @@ import pytest
 
 from mvserver.errors import SqlError
 from spark_sinks.base import Position, SinkRecords
+from spark_sinks.encode.deleting_sink import DeletingSink
+from spark_sinks.encode.identified_sink import IdentifiedSink
+from spark_sinks.kinesis.frames import is_deletion
+from spark_sinks.kinesis.properties import DELETED, IDENTITY
 from spark_sinks.kinesis.sink import KinesisSink
 from tests.kinesis.faulty import made_faulty, options, refusal
 from tests.services.kinesis import KinesisEmulator, Stream
@@ -34,19 +38,19 @@ class Kept:
 
 
 @pytest.fixture
-def opened(kinesis: KinesisEmulator) -> Iterator[Callable[..., KinesisSink]]:
+def opened(kinesis: KinesisEmulator) -> Iterator[Callable[..., IdentifiedSink]]:
     made: list[KinesisSink] = []
 
-    def open_sink(stream: Stream, kept: Kept, timeout_s: float = 5) -> KinesisSink:
+    def open_sink(stream: Stream, kept: Kept, timeout_s: float = 5) -> IdentifiedSink:
         made.append(KinesisSink("k", options(kinesis), stream.name, "q", kept, timeout_s=timeout_s))
-        return made[-1]
+        return IdentifiedSink(made[-1], "q", IDENTITY)
 
     yield open_sink
     for sink in made:
         sink.close()
 
 
-def write(sink: KinesisSink, first: int, last: int, keys: int = 5) -> None:
+def write(sink: IdentifiedSink, first: int, last: int, keys: int = 5) -> None:
     numbers = range(first, last)
     sink.write(
         SinkRecords(
@@ -63,7 +67,9 @@ def read(stream: Stream) -> list[dict[str, Any]]:
     return [json.loads(value) for _, value in stream.values()]
 
 
-def test_records_and_the_position_behind_them(kinesis_stream: MakeStream, opened: Callable[..., KinesisSink]) -> None:
+def test_records_and_the_position_behind_them(
+    kinesis_stream: MakeStream, opened: Callable[..., IdentifiedSink]
+) -> None:
     stream, kept = kinesis_stream(2), Kept()
     sink = opened(stream, kept)
     assert sink.committed_position() is None
@@ -79,7 +85,7 @@ def test_records_and_the_position_behind_them(kinesis_stream: MakeStream, opened
 
 
 def test_refused_records_are_sent_again_and_the_last_of_a_key_is_last(
-    kinesis_stream: MakeStream, opened: Callable[..., KinesisSink], monkeypatch: pytest.MonkeyPatch
+    kinesis_stream: MakeStream, opened: Callable[..., IdentifiedSink], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("spark_sinks.kinesis.sink.KINESIS_BACKOFF_LEAST_S", 0.01)
     stream, kept, chance = kinesis_stream(2), Kept(), random.Random(3)
@@ -94,7 +100,7 @@ def test_refused_records_are_sent_again_and_the_last_of_a_key_is_last(
         answers = [{"SequenceNumber": "1", "ShardId": "s"} if good else refused for good in taken]
         return {"FailedRecordCount": taken.count(False), "Records": answers}
 
-    faulty = made_faulty(sink._service)
+    faulty = made_faulty(sink._sink._service)
     faulty.faults["put_records"] = some
     write(sink, 0, 60)
     assert kept.position == {"seq": 60}
@@ -107,7 +113,7 @@ def test_refused_records_are_sent_again_and_the_last_of_a_key_is_last(
         assert last_of_each == sorted(last_of_each)
 
 
-def test_a_service_that_takes_nothing(kinesis_stream: MakeStream, opened: Callable[..., KinesisSink]) -> None:
+def test_a_service_that_takes_nothing(kinesis_stream: MakeStream, opened: Callable[..., IdentifiedSink]) -> None:
     stream, kept = kinesis_stream(), Kept()
     sink = opened(stream, kept, timeout_s=1)
 
@@ -115,7 +121,7 @@ def test_a_service_that_takes_nothing(kinesis_stream: MakeStream, opened: Callab
         refused = {"ErrorCode": "InternalFailure", "ErrorMessage": "x"}
         return {"FailedRecordCount": 1, "Records": [refused for _ in arguments["Records"]]}
 
-    faulty = made_faulty(sink._service)
+    faulty = made_faulty(sink._sink._service)
     faulty.faults["put_records"] = nothing
     with pytest.raises(SqlError) as refused:
         write(sink, 0, 3)
@@ -134,7 +140,7 @@ def test_a_service_that_takes_nothing(kinesis_stream: MakeStream, opened: Callab
 
 
 def test_keys_and_values_that_the_service_does_not_take(
-    kinesis_stream: MakeStream, opened: Callable[..., KinesisSink]
+    kinesis_stream: MakeStream, opened: Callable[..., IdentifiedSink]
 ) -> None:
     stream = kinesis_stream()
     sink = opened(stream, Kept())
@@ -151,8 +157,31 @@ def test_keys_and_values_that_the_service_does_not_take(
     assert len(read(stream)) == 16
 
 
+def test_rows_that_are_gone_are_objects_of_their_keys(
+    kinesis_stream: MakeStream, opened: Callable[..., IdentifiedSink]
+) -> None:
+    stream = kinesis_stream()
+    sink = DeletingSink(opened(stream, Kept()), DELETED)
+    keys = [b'{"n":1}', b'{"n":0.10000000000000000000001}', b'{"n":1}']
+    sink.write(SinkRecords(keys, [b'{"n":1,"m":2}', None, None], [None] * 3, ["a", "b", "c"]), {"seq": 1})
+    found = [value for _, value in stream.values()]
+    assert found == [
+        b'{"n":1,"m":2,"_mv_id":"q/a"}',
+        b'{"n":0.10000000000000000000001,"_mv_deleted":true,"_mv_id":"q/b"}',
+        b'{"n":1,"_mv_deleted":true,"_mv_id":"q/c"}',
+    ]
+    assert [is_deletion(value) for value in found] == [False, True, True]
+    for other in (
+        b'{"a": "\\"_mv_deleted\\":true"}',
+        b'{"_mv_deleted":false}',
+        b'{"a":{"_mv_deleted":true}}',
+        b'"_mv_deleted":',
+    ):
+        assert not is_deletion(other)
+
+
 def test_what_was_written_and_not_noted_is_written_again_under_its_identity(
-    kinesis_stream: MakeStream, opened: Callable[..., KinesisSink]
+    kinesis_stream: MakeStream, opened: Callable[..., IdentifiedSink]
 ) -> None:
     class Crashing(Kept):
         def write(self, position: Position) -> None:

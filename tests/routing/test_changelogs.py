@@ -243,7 +243,7 @@ def test_a_query_over_windows_says_how_long_they_are_kept(filled: Bench) -> None
          "Leave the property out: the last record of a key counts, and one without a value deletes."),
         ("CREATE CHANGELOG c WITH ('store' = f) AS SELECT url, count(*) AS n FROM clicks GROUP BY url",
          "0A000", "writing a changelog to a store of type FILE is not supported",
-         "Name a store of type KAFKA or CONFLUENT_KAFKA with the property 'store', or keep the result in a "
+         "Name a store of type KAFKA or CONFLUENT_KAFKA or KINESIS with the property 'store', or keep the result in a "
          "materialized view."),
         ("CREATE STREAM c AS SELECT url, count(*) AS n FROM clicks GROUP BY url", "42809",
          "the result of GROUP BY or of an aggregate is a changelog, not a stream",

@@ -191,3 +191,38 @@ def test_if_not_exists_passes_over_what_is_there(filled: Bench) -> None:
     filled.run(text, text)
     assert filled.notices == ['relation "homes" already exists, skipping']
     assert len(filled.catalog.queries.all()) == 1
+
+
+# --- CREATE ENTITY ----------------------------------------------------------------------------------------------------
+def test_an_entity_with_columns_is_a_table(filled: Bench) -> None:
+    filled.run("CREATE ENTITY web.t (k INTEGER, v VARCHAR NOT NULL, d DECIMAL(9, 2), PRIMARY KEY (k)) IN STORE w")
+    columns = {"k": "int32 NOT NULL", "v": "string NOT NULL", "d": "decimal128(9, 2)"}
+    assert warehouse(filled).entities == {"web.t": columns}
+    assert warehouse(filled).made["web.t"] == {"key": ("k",)}
+    error = filled.error("CREATE ENTITY web.t (k INTEGER) IN STORE w")
+    assert (error.sqlstate, error.message) == ("42710", 'entity "web.t" already exists in store "w"')
+    filled.run("DROP ENTITY web.t IN STORE w")
+    assert warehouse(filled).entities == {}
+
+
+@pytest.mark.parametrize(
+    ("statement", "sqlstate", "message"),
+    [
+        ("CREATE ENTITY t IN STORE w", "42P16", "an entity of a store of type WAREHOUSE is a table, and needs columns"),
+        ("CREATE ENTITY t (k INTEGER) IN STORE f", "0A000", "an entity of a store of type FILE has no columns"),
+        ("CREATE ENTITY t (k INTEGER, k TEXT) IN STORE w", "42701", 'column "k" specified more than once'),
+        ("CREATE ENTITY t (k INTEGER, PRIMARY KEY (v)) IN STORE w", "42703", 'column "v" named in key does not exist'),
+        ("CREATE ENTITY t (k DOUBLE PRIMARY KEY) IN STORE w", "0A000",
+         'column "k" of type DOUBLE cannot be part of a primary key'),
+        ("CREATE ENTITY t (k INTEGER PRIMARY KEY, PRIMARY KEY (k)) IN STORE w", "42P16",
+         "multiple primary keys for a table are not allowed"),
+        ("CREATE ENTITY t (k INTEGER CHECK (k > 0)) IN STORE w", "0A000",
+         "constraints are not supported in a table"),
+        ("CREATE ENTITY t (k INTEGER) IN STORE w WITH ('table.name' = 'x')", "22023", None),
+    ],
+)  # fmt: skip
+def test_entities_that_are_no_tables(filled: Bench, statement: str, sqlstate: str, message: str | None) -> None:
+    error = filled.error(statement)
+    assert error.sqlstate == sqlstate
+    assert message in (None, error.message)
+    assert warehouse(filled).entities == {}

@@ -26,6 +26,8 @@ PROTO = """syntax = "proto3";
 message Other { string unused = 1; }
 message Visit { int64 userId = 1; Where where = 2; message Where { string url = 1; } }
 message Key { int64 userId = 1; }
+message Told { int64 userId = 1; string _mv_id = 2; }
+message Odd { int64 userId = 1; int64 _mv_id = 2; }
 """
 USER = of_fields(("id", "long"), ("name", ["null", "string"]), name="User")
 
@@ -195,6 +197,58 @@ def test_avro_from_kinesis(server: LiveServer, kinesis_stream: Callable[..., Str
     server.run("DROP STREAM people CASCADE")
 
 
+def test_queries_write_by_descriptors_to_kinesis(
+    server: LiveServer, kinesis: KinesisEmulator, kinesis_stream: Callable[..., Stream]
+) -> None:
+    """A message with a field for it has the record's identity; where there is none, it is said."""
+    given = kinesis_stream(2)
+    told, bare = (Stream(kinesis.client(), f"{name}-{given.name}") for name in ("told", "bare"))
+    by_pb = "'value.format' = protobuf, 'value.descriptor.name' = pb.\"Told\""
+    by_avro = "'value.format' = avro, 'value.descriptor.name' = users"
+    first = "WITH ('starting.position' = 'earliest')"
+    server.run(
+        f"CREATE STREAM given (userid BIGINT, name VARCHAR) WITH ('store' = w, 'topic' = '{given.name}', "
+        "'value.format' = json)",
+    )
+    assert noticed(
+        server,
+        f"CREATE STREAM told WITH ('store' = w, 'topic' = '{told.name}', {by_pb}) AS SELECT userid FROM given {first}",
+    ) == ["records are written at least once"]
+    assert noticed(
+        server,
+        f"CREATE STREAM bare WITH ('store' = w, 'topic' = '{bare.name}', {by_avro}) AS "
+        f"SELECT userid AS id, name FROM given {first}",
+    ) == ['records of stream "bare" do not tell which are written again', "records are written at least once"]
+    given.put([(f"u{n}", json.dumps({"userid": n, "name": f"n{n}"}).encode()) for n in range(20)])
+    server.run(
+        f"CREATE STREAM told_back WITH ('store' = w, 'topic' = '{told.name}', {by_pb})",
+        "CREATE MATERIALIZED VIEW identities AS SELECT _mv_id AS identity, count(*) AS records FROM told_back "
+        "GROUP BY _mv_id",
+        f"CREATE MATERIALIZED VIEW told_users AS SELECT userid, count(*) AS n FROM told_back {first} GROUP BY userid",
+        f"CREATE MATERIALIZED VIEW bare_users AS SELECT id, name FROM bare {first}",
+    )
+    server.wait_equal("SELECT userid, n FROM told_users", dict.fromkeys(((n,) for n in range(20)), 1))
+    server.wait_equal("SELECT id, name FROM bare_users", {(n,): f"n{n}" for n in range(20)})
+    found = server.query("SELECT identity, records FROM identities")
+    ((query,),) = server.query("SELECT id FROM mv_catalog.queries WHERE sink = 'postgres.public.told'")
+    assert len(found) == 20
+    assert {records for _, records in found} == {1}
+    assert all(identity.startswith(f"{query}/shardId-") for identity, _ in found)
+    assert sorted(key for key, _ in told.values()) == sorted(f"u{n}" for n in range(20))
+    server.run("INSERT INTO bare SELECT userid + 100 AS id, name FROM given " + first)
+    server.wait_equal("SELECT count(*) AS n, max(id) AS most FROM bare_users", {(40,): 119})
+    for name in ("given", "told", "told_back", "bare"):
+        server.run(f"DROP STREAM {name} CASCADE")
+
+
+def noticed(server: LiveServer, statement: str) -> list[str]:
+    with server.connect() as connection:
+        notices: list[str] = []
+        connection.add_notice_handler(lambda notice: notices.append(notice.message_primary or ""))
+        connection.execute(statement.encode())
+    return notices
+
+
 def test_a_changelog_with_a_described_key(server: LiveServer, kafka_broker: KafkaBroker) -> None:
     topic = topic_of(kafka_broker)
     server.run(
@@ -220,6 +274,8 @@ def test_what_is_listed_and_refused(server: LiveServer, kafka_broker: KafkaBroke
         ("Visit", "pb", "PROTOBUF", "postgres"),
         ("Visit.Where", "pb", "PROTOBUF", "postgres"),
         ("Key", "pb", "PROTOBUF", "postgres"),
+        ("Told", "pb", "PROTOBUF", "postgres"),
+        ("Odd", "pb", "PROTOBUF", "postgres"),
         ("User", "users", "AVRO", "postgres"),
     ]
     topic = topic_of(kafka_broker)
@@ -241,10 +297,14 @@ def test_what_is_listed_and_refused(server: LiveServer, kafka_broker: KafkaBroke
     assert refused(server, "CREATE DESCRIPTOR_SOURCE pb WITH ('file' = 'visits.proto')")[0] == "42710"
     described = "'value.format' = protobuf, 'value.descriptor.name' = pb.\"Visit\""
     server.run(f"CREATE STREAM visits (userid BIGINT) WITH ({place}, {described})")
-    written = f"CREATE STREAM again WITH ('store' = w, 'topic.shards' = 1, {described}) AS SELECT userid FROM visits"
-    assert refused(server, written) == (
+    written = "CREATE STREAM again WITH ('store' = w, 'topic.shards' = 1, {}) AS SELECT userid FROM visits"
+    assert refused(server, written.format("'value.format' = protobuf")) == (
         "0A000",
         'value.format "protobuf" is not supported in a store of type KINESIS that a query writes to',
+    )
+    assert refused(server, written.format(described.replace("Visit", "Odd"))) == (
+        "42804",
+        'column "_mv_id" of type VARCHAR does not fit its field in descriptor "pb.Odd"',
     )
     server.run("DROP STREAM visits")
 

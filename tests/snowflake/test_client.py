@@ -171,10 +171,48 @@ def test_a_column_takes_all_values_of_the_query_or_none(kind: pa.DataType, wide:
     )  # fmt: skip
 
 
+def test_a_row_is_inserted(account: Account) -> None:
+    """Each value as it was given; a column that is left out has its default."""
+    account.run(
+        'CREATE TABLE {db}.PUBLIC.T (K INT NOT NULL, D NUMBER(38, 20), S VARCHAR, "s2" VARCHAR, F FLOAT, B BOOLEAN, '
+        "DAY DATE, T TIME(6), SEEN TIMESTAMP_NTZ(6), RAW BINARY, J VARIANT, N INT DEFAULT 7)"
+    )
+    name, client = account.name("t"), account.client
+    client.insert_record(
+        name,
+        '{"k": 1, "d": 0.10000000000000000001, "s": "it\'s \\"x\\"", "s2": "y", "f": 1.5, "b": false, '
+        '"day": "2024-05-17", "t": "01:02:03.000004", "seen": "2024-05-17 01:02:03.000004", '
+        '"raw": "/wA=", "j": {"a": [1, "x", null]}}',
+        None,
+        {},
+    )
+    client.insert_record(name, '{"K": 2}', None, {})
+    found = account.rows(f"{account.database}.PUBLIC.T", 'K, D::VARCHAR, S, "s2", F, B, DAY::VARCHAR, N')
+    assert found == [
+        (1, "0.10000000000000000001", 'it\'s "x"', "y", 1.5, False, "2024-05-17", 7),
+        (2, None, None, None, None, None, None, 7),
+    ]
+    more = account.rows(f"{account.database}.PUBLIC.T", "T::VARCHAR, SEEN::VARCHAR, HEX_ENCODE(RAW), J:a[1]::VARCHAR")
+    assert more[0][2:] == ("FF00", "x")
+    assert more[0][0].startswith("01:02:03.000004")
+    assert more[0][1].startswith("2024-05-17 01:02:03.000004")
+    for value, sqlstate in (
+        ('{"k": 1.5}', "22P02"),
+        ('{"k": null}', "23502"),
+        ('{"s": "x"}', "23502"),
+        ('{"k": 1, "none": 2}', "42703"),
+        ('{"k": 1, "d": 0.123456789012345678901}', "22P02"),
+        ("[1]", "22P02"),
+    ):
+        with pytest.raises(SqlError) as error:
+            client.insert_record(name, value, None, {})
+        assert error.value.sqlstate == sqlstate, value
+    assert account.rows(f"{account.database}.PUBLIC.T", "COUNT(*)") == [(2,)]
+
+
 def test_what_such_a_store_does_not_do(account: Account) -> None:
     attempts: list[Callable[[], Any]] = [
         lambda: account.client.create_entity("A.B.C", {}),
-        lambda: account.client.insert_record("A.B.C", "{}", None, {}),
         lambda: account.client.write_records([]),
         lambda: account.client.position("A.B.C", "earliest"),
     ]

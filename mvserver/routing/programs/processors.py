@@ -157,7 +157,7 @@ def _tell(planned: PlannedProgram, context: SessionContext, services: Services) 
         context.warning(f"the program has {more} more warnings", hint="SET nullability = strict lists them as errors.")
     for insert in planned.inserts:
         if not insert.target.relation.key_columns:
-            sinks.at_least_once(insert.query, planned.store, context, services)
+            sinks.at_least_once(insert.query, insert.target.relation, planned.store, context, services)
 
 
 # --- what it does ---------------------------------------------------------------------------------------------------

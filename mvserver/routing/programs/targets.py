@@ -53,7 +53,7 @@ def target(
     """``other_name`` is of the relation where the topic's own is taken."""
     schema, store = place
     privileges.require(store, Privilege.INSERT, context, services)
-    sinks.check_sink_store(store, services, keyed=rows.kind is RowKind.TABLE)
+    sinks.check_sink_store(store, services, keyed=rows.kind is RowKind.TABLE, in_keys=True)
     outputs = {output.name: output for output in planned.plan.outputs}
     formats = (_key_format(insert, rows, outputs), _value_format(insert, rows, outputs, planned))
     registered_columns.require_registry(store, formats)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from mvserver.sql.statements.base import NO_PROPERTIES, Kind, Properties, Statement
+from mvserver.sql.statements.base import NO_PROPERTIES, ColumnDefinition, Kind, Properties, Statement
 
 
 @dataclass(frozen=True)
@@ -57,9 +57,13 @@ class DescribeEntity(Statement, kind=Kind.INSPECTION):
 
 @dataclass(frozen=True)
 class CreateEntity(Statement, kind=Kind.DDL):
+    """``columns`` are of a table."""
+
     name: str
     store: str | None = None
     properties: Properties = NO_PROPERTIES
+    columns: tuple[ColumnDefinition, ...] = ()
+    primary_key: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -1,22 +1,25 @@
 """The options of a store of TYPE FILE that is in S3, Azure's storage or Google's: a bucket, and a place in it.
 
-In S3, the server's own credentials are used where there are no keys, by the chain of the client: for the service
-itself alone, and never for an address that a statement names.
+In S3 and Google's storage, the server's own credentials are used where there are none, by the chain of the client: for
+the service itself alone, and never for an address that a statement names.
 """
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.util import find_spec
 from typing import Any
 from urllib.parse import urlsplit
 
+from cryptography.exceptions import UnsupportedAlgorithm
+
 from mvserver import sqlstates
 from mvserver.errors import SqlError
 from spark_sinks.file.options import FILES_MAX, files_max
-from spark_sinks.property_values import check_keys_of_address, refuse_unknown, stripped
+from spark_sinks.property_values import check_keys_of_address, own_credentials_elsewhere, refuse_unknown, stripped
 from spark_sinks.store_kind import REGION
 
 _BASE = ("type", "uris", FILES_MAX, *REGION)
@@ -44,7 +47,10 @@ AZURE = Service(
     "Azure", ("abfs", "abfss"), None, "azure.account_key", "azure.sas_token", "azure.endpoint", "azure.storage.blob",
     "azure",
 )  # fmt: skip
-SERVICES = (S3, AZURE)
+GOOGLE = Service(
+    "Google's storage", ("gs",), None, "gcs.service_account_key", "gcs.token", "gcs.endpoint", "google.auth", "gcs"
+)
+SERVICES = (S3, AZURE, GOOGLE)
 SECRET_KEYS = tuple(key for service in SERVICES for key in (service.secret, service.token) if key is not None)
 _CONTAINER = re.compile(r"[a-z0-9][a-z0-9._-]{1,61}[a-z0-9]")
 _AZURE_HOST = re.compile(r"(?P<account>[a-z0-9]{3,24})\.(?:dfs|blob)\.core\.windows\.net")
@@ -83,7 +89,7 @@ def service_of(uris: object) -> Service | None:
         raise SqlError(
             sqlstates.FEATURE_NOT_SUPPORTED,
             f"a store of type FILE at {scheme}:// is not supported",
-            hint="It is a directory of the server's machine, s3://bucket/path, or "
+            hint="It is a directory of the server's machine, s3://bucket/path, gs://bucket/path, or "
             "abfss://container@account.dfs.core.windows.net/path.",
         )
     return found
@@ -124,14 +130,38 @@ def _check_keys(service: Service, texts: Mapping[str, str]) -> None:
     if service is S3:
         check_keys_of_address(texts, S3.key or "", S3.secret, (S3.endpoint, S3.token or ""))
         return
-    given = [key for key in (service.secret, service.token) if key in texts]
+    given = [key for key in (service.secret, service.token) if key is not None and key in texts]
     if len(given) > 1:
         raise _wrong(f'properties "{given[0]}" and "{given[1]}" exclude each other')
-    if not given:
+    if service is GOOGLE:
+        _check_google(texts, given)
+    elif not given:
         raise _wrong(
             f'a store of type FILE in {service.name} needs the property "{service.secret}" or "{service.token}"',
             "The server's own identity is not used there.",
         )
+
+
+def _check_google(texts: Mapping[str, str], given: Sequence[str]) -> None:
+    """A key is one of a service account alone: others say themselves which files, programs and addresses are asked."""
+    if not given and GOOGLE.endpoint in texts:
+        raise own_credentials_elsewhere(f"Give '{GOOGLE.secret}' or '{GOOGLE.token}'.")
+    if GOOGLE.secret in given and not _is_account_key(texts[GOOGLE.secret]):
+        raise _wrong(
+            f'property "{GOOGLE.secret}" is not the key of a service account', "It is the text of its JSON file."
+        )
+
+
+def _is_account_key(text: str) -> bool:
+    from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
+    from cryptography.hazmat.primitives.serialization import load_pem_private_key
+
+    try:
+        key = json.loads(text)
+        is_rsa = isinstance(load_pem_private_key(key["private_key"].encode(), None), RSAPrivateKey)
+        return bool(is_rsa and key["type"] == "service_account" and isinstance(key["client_email"], str))
+    except (ValueError, KeyError, TypeError, AttributeError, UnsupportedAlgorithm):
+        return False
 
 
 def _account(host: str, place: str) -> str:

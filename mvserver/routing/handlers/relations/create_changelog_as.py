@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mvserver.front import Result
-from mvserver.routing import changelog_sinks, continuous, declaring, lookup
+from mvserver.routing import changelog_sinks, continuous, declaring, lookup, sinks
 from mvserver.routing.ports import Services
 from mvserver.routing.rows import done
 from mvserver.routing.work import Work
@@ -34,4 +34,5 @@ def run(statement: CreateChangelogAs, context: SessionContext, services: Service
     declaring.begin_writing(
         new, entity, "create_changelog_as", statement, planned.query, start, context, services, work
     )
+    sinks.tell_repeated(new, planned.store, context, services)
     return done(TAG)

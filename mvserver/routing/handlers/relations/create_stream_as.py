@@ -24,5 +24,5 @@ def run(statement: CreateStreamAs, context: SessionContext, services: Services, 
     place, columns = (planned.schema, planned.name), planned.query.columns()
     new = declaring.relation(lookup.STREAM, statement, place, columns, properties, entity, context, services)
     declaring.begin_writing(new, entity, "create_stream_as", statement, planned.query, start, context, services, work)
-    sinks.at_least_once(planned.query, planned.store, context, services)
+    sinks.at_least_once(planned.query, new, planned.store, context, services)
     return done(TAG)

@@ -34,5 +34,5 @@ def run(statement: CreateTableAs, context: SessionContext, services: Services, w
     )
     declaring.begin_writing(new, under, "create_table_as", statement, planned.query, start, context, services, work)
     if not under.key:
-        sinks.at_least_once(planned.query, under.store, context, services)
+        sinks.at_least_once(planned.query, new, under.store, context, services)
     return done(TAG)

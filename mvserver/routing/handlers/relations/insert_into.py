@@ -26,8 +26,11 @@ def run(statement: InsertInto, context: SessionContext, services: Services, work
         catalog.queries.add(query)
     work.after_commit(services.engine.reconcile)
     context.notice(f'query {query.id} writes to {sink.kind} "{sink.name}"')
-    if not sink.key_columns:
-        sinks.at_least_once(planned, lookup.store_of(sink, services)[0], context, services)
+    store, _ = lookup.store_of(sink, services)
+    if sink.key_columns:
+        sinks.tell_repeated(sink, store, context, services)
+    else:
+        sinks.at_least_once(planned, sink, store, context, services)
     return done("INSERT INTO")
 
 
