@@ -17,12 +17,15 @@ from mvserver.client_cache import ClientCache
 from mvserver.compiler.changelogs import CHANGELOG
 from mvserver.compiler.plans import ContinuousPlan
 from mvserver.errors import SqlError
+from mvserver.record_keys import field_of_key
 from mvserver.routing.properties import text_of
 from mvserver.sql.statements.base import Value
 from mvserver.streaming.spark.types import decode_column, spark_schema
 from mvserver.table_shapes import table_shape
 from spark_sinks.base import KeptPosition, SourceReader, StoreClient, TableSink, TransactionalSink
 from spark_sinks.decode import format_of
+from spark_sinks.decode.csv_format import COMMA
+from spark_sinks.decode.primitive_format import is_made_plain
 from spark_sinks.encode.encoded_sink import EncodedSink
 from spark_sinks.encode.written import Encode
 from spark_sinks.kinds import KINDS
@@ -139,7 +142,9 @@ class StoreRegistry:
         value, key = (self._schemas.described(stream, part) for part in DESCRIPTORS)
         make = format_of(target.format).encoder
         if value is None and make is not None:
-            value = make(target.columns, stream.property("value.delimiter") or ",")
+            value = make(target.columns, stream.property("value.delimiter") or COMMA)
+        if key is None:
+            key = _key_encoder(stream)
         if value is None and key is None:
             return registered
         return lambda: EncodedSink(registered(), value, key)
@@ -191,3 +196,16 @@ class StoreRegistry:
         """Without the name of a schema registry, which is the server's matter and not the kind's."""
         shared = {REGISTRY_OF_STORE} if self.kind(kind).takes_schema_registry else set()
         return {key: value for key, value in properties.items() if key not in shared}
+
+
+def _key_encoder(stream: Relation) -> Encode | None:
+    """Of keys that queries make as objects of JSON and that are written otherwise."""
+    names = stream.key_columns or stream.columns_of("key.columns")
+    make = format_of(stream.property("key.format") or "json").encoder
+    if not names or make is None:
+        return None
+    known = {column.name: column for column in stream.columns}
+    columns = [decode_column(field_of_key(name), known[name].type, not_null=True) for name in names]
+    if stream.property("key.format") == "primitive" and is_made_plain(columns[0].type):
+        return None
+    return make(columns, COMMA)
