@@ -130,15 +130,8 @@ class StoreRegistry:
     def sink(
         self, store: Store, stream: Relation, query_id: str, kept: KeptPosition
     ) -> Callable[[], TransactionalSink]:
-        open_sink = self.kind(store.type).sink
-        if open_sink is None:
-            raise SqlError(
-                sqlstates.FEATURE_NOT_SUPPORTED,
-                f"a stream in a store of type {store.type} cannot be written to by a query",
-                hint=f"Use a store of type {' or '.join(k.name for k in self.kinds() if k.sink is not None)}.",
-            )
         target = self._target(store, stream, query_id, kept)
-        registered = self._schemas.registering(store, stream, lambda: open_sink(target, self._settings))
+        registered = self._schemas.registering(store, stream, self.plain_sink(store, stream, query_id, kept))
         value, key = (self._schemas.described(stream, part) for part in DESCRIPTORS)
         make = format_of(target.format).encoder
         if value is None and make is not None:
@@ -148,6 +141,19 @@ class StoreRegistry:
         if value is None and key is None:
             return registered
         return lambda: EncodedSink(registered(), value, key)
+
+    def plain_sink(
+        self, store: Store, stream: Relation, query_id: str, kept: KeptPosition
+    ) -> Callable[[], TransactionalSink]:
+        """Of records that are written as they are given."""
+        open_sink = self.kind(store.type).sink
+        if open_sink is None:
+            raise SqlError(
+                sqlstates.FEATURE_NOT_SUPPORTED,
+                f"a stream in a store of type {store.type} cannot be written to by a query",
+                hint=f"Use a store of type {' or '.join(k.name for k in self.kinds() if k.sink is not None)}.",
+            )
+        return partial(open_sink, self._target(store, stream, query_id, kept), self._settings)
 
     def forget_output(self, store: Store, stream: Relation, query_id: str, kept: KeptPosition) -> Callable[[], None]:
         """What takes away that which a query has left beside its records, once it is dropped."""

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from mvserver import sqlstates
-from mvserver.lenses.problems import Problems, problem, unsupported
+from mvserver.lenses.problems import Place, Problems, problem, unsupported
 from mvserver.lenses.program import Program, SetKey
 
 _ENGINE: Mapping[str, str] = {
@@ -24,10 +24,10 @@ _ENGINE: Mapping[str, str] = {
 _ENGINE_PREFIXES = {"rocksdb.": "state is kept in DuckDB, not in RocksDB"}
 _TOPIC = re.compile(r"topic\.(?:`(?P<quoted>[^`]+)`|(?P<plain>[^.`]+))\.(?P<key>.+)")
 _SCHEMA_NAMES = re.compile(r"(key|value)\.avro\.(record|namespace)")
-_READ_POLICIES = {"continue": "IGNORE_AND_LOG", "fail": "TERMINATE"}
+_READ_POLICIES = {"continue": "IGNORE_AND_LOG", "fail": "TERMINATE", "dlq": "IGNORE_AND_LOG"}
 _HINT = (
     "Settings are defaults.topic.autocreate, .partitions, .replication and settings of topics, topic.`name`.*, "
-    "error.policy, error.policy.read, error.policy.write, nullability and auto.offset.reset."
+    "error.policy, error.policy.read, error.policy.write, dead.letter.queue, nullability and auto.offset.reset."
 )
 
 
@@ -41,6 +41,14 @@ class TopicSettings:
 
 
 @dataclass(frozen=True)
+class DeadLetterTopic:
+    """Where records that cannot be read go; ``place`` is that of the setting."""
+
+    name: str
+    place: Place
+
+
+@dataclass(frozen=True)
 class ProgramSettings:
     autocreate: bool = False
     defaults: TopicSettings = TopicSettings()
@@ -48,6 +56,7 @@ class ProgramSettings:
     autocreate_of: Mapping[str, bool] = field(default_factory=dict)
     starting: str = "earliest"
     error_handling: str | None = None  # of records that cannot be read
+    dead_letters: DeadLetterTopic | None = None  # where they are written to, too
     nullability: str = "warn"  # of values that may be NULL where the original takes none: warn, strict or ignore
     notices: tuple[tuple[str, str], ...] = ()  # keys without effect, and what holds here
 
@@ -66,7 +75,7 @@ def read_settings(program: Program, problems: Problems) -> ProgramSettings:
     for each in program.settings:
         with problems.collecting():
             reader.read(each)
-    return reader.result()
+    return reader.result(problems)
 
 
 class _Reader:
@@ -75,7 +84,8 @@ class _Reader:
         self._counts: dict[tuple[str | None, str], int] = {}
         self._config: dict[str | None, dict[str, str]] = {}
         self._starting = "earliest"
-        self._errors: str | None = None
+        self._errors: SetKey | None = None
+        self._dead_letters: SetKey | None = None
         self._nullability = "warn"
         self._notices: dict[str, str] = {}
 
@@ -96,7 +106,7 @@ class _Reader:
         elif key in ("error.policy", "error.policy.read", "error.policy.write"):
             self._policy(given)
         elif key == "dead.letter.queue":
-            raise _no_dead_letters(given)
+            self._dead_letters = given
         elif without_effect is not None:
             self._notices[key] = without_effect
         else:
@@ -120,17 +130,39 @@ class _Reader:
 
     def _policy(self, given: SetKey) -> None:
         value = _choice(given, ("continue", "fail", "dlq"))
-        if value == "dlq":
-            raise _no_dead_letters(given)
-        if given.key == "error.policy.write":
-            if value == "continue":
-                raise unsupported(
-                    given.place, "records that cannot be written are not skipped", "error.policy.write is fail."
-                )
-            return
-        self._errors = _READ_POLICIES[value]
+        if given.key != "error.policy.write":
+            self._errors = given
+        elif value != "fail":
+            raise unsupported(
+                given.place,
+                "a row that cannot be written is not left out",
+                "error.policy.write is fail. Leave such rows out with WHERE.",
+            )
 
-    def result(self) -> ProgramSettings:
+    def _dead_letter_topic(self) -> DeadLetterTopic | None:
+        """Where ``dlq`` writes to. The setting alone does nothing."""
+        policy, topic = self._errors, self._dead_letters
+        wanted = policy is not None and policy.value.lower() == "dlq"
+        if topic is None:
+            if wanted and policy is not None:
+                raise problem(
+                    policy.place,
+                    sqlstates.INVALID_PARAMETER_VALUE,
+                    f'setting "{policy.key}" = dlq needs the setting "dead.letter.queue"',
+                    "SET dead.letter.queue = 'topic' names the topic of rejected records.",
+                )
+            return None
+        if not topic.value:
+            raise problem(topic.place, sqlstates.INVALID_PARAMETER_VALUE, f'setting "{topic.key}" names no topic')
+        if not wanted:
+            self._notices[topic.key] = "records go there with error.policy = dlq"
+            return None
+        return DeadLetterTopic(topic.value, topic.place)
+
+    def result(self, problems: Problems) -> ProgramSettings:
+        dead_letters = None
+        with problems.collecting():
+            dead_letters = self._dead_letter_topic()
         names = {name for name, _ in self._counts if name} | {name for name in self._config if name}
         return ProgramSettings(
             self._autocreate.get(None, False),
@@ -138,7 +170,8 @@ class _Reader:
             {name: self._of(name) for name in names},
             {name: flag for name, flag in self._autocreate.items() if name is not None},
             self._starting,
-            self._errors,
+            None if self._errors is None else _READ_POLICIES[self._errors.value.lower()],
+            dead_letters,
             self._nullability,
             tuple(self._notices.items()),
         )
@@ -158,11 +191,3 @@ def _choice(given: SetKey, allowed: tuple[str, ...]) -> str:
             f"It is one of {', '.join(allowed)}.",
         )
     return value
-
-
-def _no_dead_letters(given: SetKey) -> Exception:
-    return unsupported(
-        given.place,
-        "a topic of dead letters is not supported",
-        "error.policy = continue keeps rejected records in mv_catalog.rejected_rows.",
-    )

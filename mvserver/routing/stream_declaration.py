@@ -9,6 +9,7 @@ from typing import Any
 from catalog.model import Column
 from mvserver import limits, sqlstates
 from mvserver.errors import SqlError
+from mvserver.routing import xml_columns
 from mvserver.routing.properties import PropertyReader, text_of
 from mvserver.sql.statements.base import ColumnDefinition, Properties, Value
 from mvserver.sql.types import Kind, SqlType, parse_type
@@ -258,7 +259,8 @@ def _delimiter(reader: PropertyReader) -> str | None:
 def check_value_columns(
     value_format: str, columns: Sequence[tuple[str, SqlType]], delimiter: str | None, *, checked: bool = False
 ) -> None:
-    """Of the columns that values have: 42804 where the format cannot have them, 22023 for a property without use."""
+    """Of the columns that values have: 42804 or 0A000 where the format cannot have them, 22023 for a property without
+    use."""
     if delimiter is not None and value_format != "delimited":
         raise SqlError(sqlstates.INVALID_PARAMETER_VALUE, f'property "{_DELIMITER}" is of value.format delimited alone')
     if checked and value_format != "json_schema":
@@ -273,6 +275,9 @@ def check_value_columns(
             "the columns do not fit value.format primitive",
             hint=f"Such a value is one column of type {PRIMITIVE_TYPES}.",
         )
+    if value_format == "xml":
+        for name, type_ in columns:
+            xml_columns.check(name, type_)
 
 
 def check_written_columns(

@@ -13,6 +13,7 @@ from mvserver.errors import SqlError
 from mvserver.front import ViewChanges, ViewReader
 from mvserver.visible_rows import VisibleRows
 
+DEAD_LETTERS = "dead_letters"  # the kind of a query that writes what is rejected of a relation
 HISTORY = "history.millis"
 """The property of a view's query by which its changes are kept whether somebody watches or not."""
 

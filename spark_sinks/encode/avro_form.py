@@ -1,4 +1,7 @@
-"""Rows as Avro: every field may be null, so that a later schema may leave it out and an earlier one may lack it."""
+"""Rows as Avro: every field may be null, so that a later schema may leave it out and an earlier one may lack it.
+
+One value that is the whole of a record, or of a key, has a name for that, and a schema without a record around it.
+"""
 
 from __future__ import annotations
 
@@ -13,9 +16,10 @@ from typing import Any
 import fastavro
 from pyspark.sql import types as spark
 
+from spark_sinks.decode.carriers import is_nested
 from spark_sinks.decode.columns import DecodeColumn
 from spark_sinks.encode.values import Convert, decimal, plain
-from spark_sinks.encode.written import WrittenForm, refused
+from spark_sinks.encode.written import WrittenForm, null_value, refused
 from spark_sinks.schema_registry.base import AVRO
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -32,7 +36,12 @@ _LOGICAL: dict[type[spark.DataType], dict[str, str]] = {
 }
 
 
+WHOLE_VALUE, WHOLE_KEY = "_value", "_key"
+
+
 def avro_form(name: str, columns: Sequence[DecodeColumn], newest: str | None) -> WrittenForm:
+    if len(columns) == 1 and columns[0].name in (WHOLE_VALUE, WHOLE_KEY) and not is_nested(columns[0].type):
+        return _alone(columns[0], name)
     schema: dict[str, Any] = {"type": "record", **_named(name, newest), "fields": []}
     converts: dict[str, Convert] = {}
     for column in columns:
@@ -49,6 +58,21 @@ def avro_form(name: str, columns: Sequence[DecodeColumn], newest: str | None) ->
         }
         out = io.BytesIO()
         fastavro.schemaless_writer(out, parsed, found)
+        return out.getvalue()
+
+    return WrittenForm(AVRO, json.dumps(schema), encode)
+
+
+def _alone(column: DecodeColumn, name: str) -> WrittenForm:
+    schema, convert = _type(column.type, column.name, _named(name, None)["name"])
+    parsed = fastavro.parse_schema(schema)
+
+    def encode(row: bytes) -> bytes:
+        value = json.loads(row, parse_float=Decimal)[column.name]
+        if value is None:
+            raise null_value(column.name, "avro")
+        out = io.BytesIO()
+        fastavro.schemaless_writer(out, parsed, convert(value))
         return out.getvalue()
 
     return WrittenForm(AVRO, json.dumps(schema), encode)

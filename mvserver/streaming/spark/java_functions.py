@@ -25,7 +25,7 @@ from spark_sinks.decode import RecordFunction
 
 _PACKAGE = "mvserver"
 _BOUNDED, _TEXTS, _JSON_PATHS = "Bounded", "Texts", "JsonPaths"
-_DECODER = "mvserver.Records$Decoder"
+_DECODERS = ("Records", "Xml")
 _LIVE_ROWS = "mvserver.LiveRows"
 _BOXES = {"String": "String", "int": "Integer", "long": "Long", "boolean": "Boolean"}
 _TYPES = {
@@ -114,7 +114,12 @@ def register_decoder(session: SparkSession, function: RecordFunction) -> None:
     classes, values = gateway.new_array(jvm.java.lang.Class, 3), gateway.new_array(jvm.java.lang.Object, 3)
     for i, value in enumerate(given):
         classes[i], values[i] = jvm.java.lang.Class.forName("java.lang.String"), value
-    made = _loaders[context].loadClass(_DECODER).getDeclaredConstructor(classes).newInstance(values)
+    made = (
+        _loaders[context]
+        .loadClass(f"{_PACKAGE}.{function.owner}$Decoder")
+        .getDeclaredConstructor(classes)
+        .newInstance(values)
+    )
     result = jvm.org.apache.spark.sql.types.DataType.fromDDL(function.result)
     session._jsparkSession.udf().register(function.name, made, result)
 
@@ -152,7 +157,7 @@ def _compiled(jvm: Any) -> dict[str, bytes]:
     """The classes by name: those of the functions stand inside the class that has the methods."""
     found: dict[str, bytes] = {}
     with_functions = (_with_functions(owner) for owner in (_BOUNDED, _TEXTS, _JSON_PATHS))
-    for source in (*with_functions, _source("Records"), _source("LiveRows")):
+    for source in (*with_functions, *map(_source, _DECODERS), _source("LiveRows")):
         compiler = jvm.org.codehaus.janino.SimpleCompiler()
         compiler.cook(source)
         codes = compiler.getBytecodes()
