@@ -1,7 +1,7 @@
 """XML, one element a record. Its elements, and its attributes under names with ``_`` before them, are the columns.
 
-The record is read as a whole by a function in Java (``mvserver/streaming/spark/java/Xml.java``), which gives JSON of the
-declared columns; from there on it is decoded as JSON is.
+The record is read as a whole by a function in Java (``mvserver/streaming/spark/java/Xml.java``), which gives JSON of
+the declared columns; from there on it is decoded as JSON is.
 """
 
 from __future__ import annotations

@@ -143,7 +143,8 @@ def test_formats(session: Connection[tuple[Any, ...]], broker: Broker, kafka_bro
 
 def test_the_first_dialect_has_the_formats_too(session: Connection[tuple[Any, ...]], broker: Broker) -> None:
     session.execute(
-        "CREATE STREAM orders_of_xml (_id BIGINT, item STRUCT<_unit VARCHAR, _value DECIMAL(5, 2)>, parts ARRAY<VARCHAR>) "
+        "CREATE STREAM orders_of_xml (_id BIGINT, item STRUCT<_unit VARCHAR, _value DECIMAL(5, 2)>, "
+        "parts ARRAY<VARCHAR>) "
         "WITH ('topic' = 'f-orders', 'value.format' = 'xml', 'topic.partitions' = 1, 'topic.replicas' = 1)"
     )
     session.execute("CREATE STREAM orders_again WITH ('topic' = 'f-again') AS SELECT * FROM orders_of_xml "
@@ -203,9 +204,9 @@ def test_dead_letters_are_written_once_with_what_they_were(
     # They are read as any stream, and what rejected them is among its headers.
     with server.connect() as connection:
         connection.execute("USE STORE k")
-        connection.execute(
-            f"LENSES $$SET defaults.topic.autocreate = true; INSERT INTO {dead}-again SELECT STREAM _key, _meta.headers.`error.offset` AS at FROM {dead}$$".encode()
-        )
+        reading = f"SELECT STREAM _key, _meta.headers.`error.offset` AS at FROM {dead}"
+        program = f"SET defaults.topic.autocreate = true; INSERT INTO {dead}-again {reading}"
+        connection.execute(f"LENSES $${program}$$".encode())
     again = broker.records(f"{dead}-again", 4)
     assert [(key, value["at"]) for key, value in again] == [(b"b", "1"), (None, "2"), (b"c", "3"), (b"e", "5")]
     server.run(f"DROP PROCESSOR letters_{mark}")
