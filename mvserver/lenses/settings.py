@@ -24,6 +24,7 @@ _ENGINE: Mapping[str, str] = {
 _ENGINE_PREFIXES = {"rocksdb.": "state is kept in DuckDB, not in RocksDB"}
 _TOPIC = re.compile(r"topic\.(?:`(?P<quoted>[^`]+)`|(?P<plain>[^.`]+))\.(?P<key>.+)")
 _SCHEMA_NAMES = re.compile(r"(key|value)\.avro\.(record|namespace)")
+_AVRO_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _READ_POLICIES = {"continue": "IGNORE_AND_LOG", "fail": "TERMINATE", "dlq": "IGNORE_AND_LOG"}
 _HINT = (
     "Settings are defaults.topic.autocreate, .partitions, .replication and settings of topics, topic.`name`.*, "
@@ -33,11 +34,13 @@ _HINT = (
 
 @dataclass(frozen=True)
 class TopicSettings:
-    """Of a topic that is made. ``config`` are Kafka's own settings."""
+    """Of a topic that is made. ``config`` are Kafka's own settings, ``names`` those of records of Avro, by the keys
+    ``value.avro.record``, ``value.avro.namespace`` and the same of the key."""
 
     partitions: int | None = None
     replication: int | None = None
     config: Mapping[str, str] = field(default_factory=dict)
+    names: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -66,7 +69,10 @@ class ProgramSettings:
     def of_topic(self, topic: str) -> TopicSettings:
         own, all_ = self.topics.get(topic, TopicSettings()), self.defaults
         return TopicSettings(
-            own.partitions or all_.partitions, own.replication or all_.replication, {**all_.config, **own.config}
+            own.partitions or all_.partitions,
+            own.replication or all_.replication,
+            {**all_.config, **own.config},
+            {**all_.names, **own.names},
         )
 
 
@@ -83,6 +89,7 @@ class _Reader:
         self._autocreate: dict[str | None, bool] = {}
         self._counts: dict[tuple[str | None, str], int] = {}
         self._config: dict[str | None, dict[str, str]] = {}
+        self._names: dict[str | None, dict[str, str]] = {}
         self._starting = "earliest"
         self._errors: SetKey | None = None
         self._dead_letters: SetKey | None = None
@@ -122,9 +129,12 @@ class _Reader:
                 )
             self._counts[topic, key] = int(given.value)
         elif _SCHEMA_NAMES.fullmatch(key):
-            raise unsupported(
-                given.place, f'setting "{given.key}" is not supported', "Records have schemas named after their topic."
-            )
+            parts = given.value.split(".") if key.endswith("namespace") else [given.value]
+            if not all(map(_AVRO_NAME.fullmatch, parts)):
+                raise problem(
+                    given.place, sqlstates.INVALID_PARAMETER_VALUE, f'setting "{given.key}" is no name of Avro'
+                )
+            self._names.setdefault(topic, {})[key] = given.value
         else:
             self._config.setdefault(topic, {})[key] = given.value
 
@@ -163,7 +173,7 @@ class _Reader:
         dead_letters = None
         with problems.collecting():
             dead_letters = self._dead_letter_topic()
-        names = {name for name, _ in self._counts if name} | {name for name in self._config if name}
+        names = {name for name, _ in self._counts if name} | {name for name in (*self._config, *self._names) if name}
         return ProgramSettings(
             self._autocreate.get(None, False),
             self._of(None),
@@ -178,7 +188,7 @@ class _Reader:
 
     def _of(self, topic: str | None) -> TopicSettings:
         partitions, replication = (self._counts.get((topic, key)) for key in ("partitions", "replication"))
-        return TopicSettings(partitions, replication, self._config.get(topic, {}))
+        return TopicSettings(partitions, replication, self._config.get(topic, {}), self._names.get(topic, {}))
 
 
 def _choice(given: SetKey, allowed: tuple[str, ...]) -> str:

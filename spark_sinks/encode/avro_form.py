@@ -16,10 +16,12 @@ from typing import Any
 import fastavro
 from pyspark.sql import types as spark
 
+from mvserver import sqlstates
+from mvserver.errors import SqlError
 from spark_sinks.decode.carriers import is_nested
 from spark_sinks.decode.columns import DecodeColumn
 from spark_sinks.encode.values import Convert, decimal, plain
-from spark_sinks.encode.written import WrittenForm, null_value, refused
+from spark_sinks.encode.written import FullName, WrittenForm, null_value, refused
 from spark_sinks.schema_registry.base import AVRO
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -84,10 +86,24 @@ def _named(name: str, newest: str | None) -> dict[str, str]:
     if newest is not None:
         with contextlib.suppress(ValueError):  # of another kind: the registry says that they do not fit
             known = json.loads(newest)
-    if isinstance(known, Mapping) and known.get("type") == "record":
-        return {key: str(known[key]) for key in ("name", "namespace") if key in known}
     plain = re.sub(r"[^A-Za-z0-9_]", "_", name)
-    return {"name": plain if _NAME.fullmatch(plain) else f"_{plain}"}
+    wanted = {"name": plain if _NAME.fullmatch(plain) else f"_{plain}"}
+    if isinstance(name, FullName) and name.namespace is not None:
+        wanted["namespace"] = name.namespace
+    if not isinstance(known, Mapping) or known.get("type") != "record":
+        return wanted
+    found = {key: str(known[key]) for key in ("name", "namespace") if key in known}
+    if isinstance(name, FullName) and found != wanted:
+        raise SqlError(
+            sqlstates.INVALID_PARAMETER_VALUE,
+            f'records of the subject are called "{_full(found)}", and not "{_full(wanted)}"',
+            hint="Another name would not be compatible: leave it out, or write to another topic.",
+        )
+    return found
+
+
+def _full(name: Mapping[str, str]) -> str:
+    return ".".join(name[key] for key in ("namespace", "name") if key in name)
 
 
 def _type(kind: spark.DataType, column: str, name: str) -> tuple[Any, Convert]:

@@ -196,6 +196,8 @@ WRONG = (
      "42804", '1:29: topic "amounts" has other records'),
     ("SET error.policy.write = continue; " + GO + "SELECT STREAM * FROM amounts",
      "0A000", "1:5: a row that cannot be written is not left out"),
+    ("SET defaults.topic.value.avro.record = 'a b'; " + GO + "SELECT STREAM * FROM amounts",
+     "22023", '1:5: setting "defaults.topic.value.avro.record" is no name of Avro'),
     ("SET error.policy.write = dlq; " + GO + "SELECT STREAM * FROM amounts",
      "0A000", "1:5: a row that cannot be written is not left out"),
     ("SET defaults.topic.partitions = many; " + GO + "SELECT STREAM * FROM amounts", "22023", "1:5: setting"),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from catalog.acl import Privilege
 from catalog.model import Relation, Schema, Store
@@ -23,6 +23,7 @@ from mvserver.routing.programs.schemas import SchemaField, TopicSchema
 from mvserver.session.context import SessionContext
 from mvserver.sql.statements.base import Value
 from mvserver.sql.types import parse_type
+from spark_sinks.decode.avro_format import AVRO
 
 _PRIMITIVES = {"INT": "INTEGER", "LONG": "BIGINT", "STRING": "VARCHAR", "BYTES": "VARBINARY"}
 _KEYS = {"JSON": "json", "AVRO": "avro", "CSV": "csv", "PROTOBUF": "protobuf"}
@@ -107,6 +108,7 @@ def target_of(
             name, topic, kind, records.columns, records.formats, properties, place, context, services
         )
         if found is None:
+            made = _named(made, settings.of_topic(topic).names, records.formats)
             services.schema_registries.check_written(store, made.relation)
             return Target(topic, made.relation, made)
         if is_same(found, made.relation):
@@ -118,6 +120,13 @@ def target_of(
         f'relations "{topic}" and "{other_name}" already exist, and stand for other records',
         "Drop one of them, or give the processor another name.",
     )
+
+
+def _named(made: Declaration, names: Mapping[str, str], formats: tuple[str | None, str]) -> Declaration:
+    """With the names of the records of Avro that it has."""
+    of_avro = {part for part, format_ in zip(("key", "value"), formats, strict=True) if format_ == AVRO.name}
+    kept = [(key, name) for key, name in names.items() if key.partition(".")[0] in of_avro]
+    return replace(made, relation=replace(made.relation, properties=(*made.relation.properties, *kept)))
 
 
 def _is_name(topic: str) -> bool:
