@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from mvserver import sqlstates
 from mvserver.lenses.functions import called, cast_type, instant, is_aggregate
 from mvserver.lenses.problems import problem
@@ -57,6 +59,13 @@ def children(node: Expression) -> tuple[Expression, ...]:
         parts = [part for branch in node.branches for part in branch]
         return tuple(part for part in (node.operand, *parts, node.otherwise) if part is not None)
     return ()
+
+
+def nodes(node: Expression) -> Iterator[Expression]:
+    """It, and all that it is made of."""
+    yield node
+    for child in children(node):
+        yield from nodes(child)
 
 
 class _Translator:

@@ -69,6 +69,10 @@ INSERT INTO f-bytes STORE KEY AS BYTES VALUE AS BYTES SELECT STREAM _value AS _k
 INSERT INTO f-xml STORE VALUE AS XML SELECT STREAM name, amount, tags, country AS `_country` FROM f-sales;
 INSERT INTO f-csv STORE KEY AS CSV VALUE AS CSV SELECT STREAM name AS _key.name, amount AS _key.n, country FROM f-sales;
 INSERT INTO f-groups STORE KEY AS CSV SELECT TABLE SUM(amount) AS s FROM f-sales GROUP BY name, country;
+INSERT INTO f-tags SELECT TABLE COUNT(*) AS n, SUM(amount) AS sum, MAX(tag) AS last
+FROM f-sales LATERAL tags AS tag WHERE amount > 1 WINDOW BY TUMBLE 1m GROUP BY tag;
+INSERT INTO f-pairs SELECT STREAM a.name, tag FROM f-sales AS a JOIN f-sales AS b ON a._key = b._key WITHIN 1m
+LATERAL b.tags AS tag WHERE tag IS NOT NULL;
 INSERT INTO f-real STORE VALUE AS STRING SELECT STREAM CAST(amount AS DOUBLE) / 2 AS _key, name AS _value FROM f-sales;
 INSERT INTO f-truth SELECT STREAM amount > 2 AS _key, amount > 3 AS _value FROM f-sales;
 """
@@ -103,6 +107,10 @@ def test_formats(session: Connection[tuple[Any, ...]], broker: Broker, kafka_bro
     assert [(key, value) for key, value, _ in headed(address, "f-truth", 3)] == [
         (b"\1", b"\1"), (b"\0", b"\0"), (b"\0", b"\0")
     ]  # fmt: skip
+    minute = '"window_start":"2023-11-14 22:13:00.000000","window_end":"2023-11-14 22:14:00.000000"'
+    of_tag = lambda tag: f'{{"tag":"{tag}",{minute}}}'.encode()  # noqa: E731
+    broker.rows("f-tags", {of_tag("x"): {"n": 1, "sum": 5, "last": "x"}, of_tag("y"): {"n": 1, "sum": 2, "last": "y"}})
+    assert broker.records("f-pairs", 2) == [(b"1", {"name": 'a"<b', "tag": "x"}), (b"3", {"name": "c", "tag": "y"})]
     # What was written is read, and what is none of it is a rejected row.
     broker.put("f-xml", (b"4", b"<record><name>d</name><amount>many</amount></record>", 3), (b"5", b"<record>", 4))
     broker.put("f-xml", (b"6", b"<?xml version='1.0'?><r><NAME>e</NAME><other/></r>", 5))

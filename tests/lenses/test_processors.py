@@ -305,6 +305,11 @@ def target_of(bench: Bench, text: str, name: str = "out") -> str:
          "WHERE item.sku != 'x' AND tag LIKE 'a%'",
          "stream: id INTEGER, sku VARCHAR, tag VARCHAR"),
         ("INSERT INTO out SELECT TABLE COUNT(*) AS n FROM baskets LATERAL items AS item GROUP BY item.sku", None),
+        ("INSERT INTO out SELECT STREAM COUNT(item.sku) AS n, MAX(tag) AS tag FROM baskets LATERAL items AS item "
+         "LATERAL item.tags AS tag WHERE tag != 'x' WINDOW BY TUMBLE 1m GROUP BY item.sku",
+         "changelog: _key.sku VARCHAR, _key.window_start TIMESTAMP, _key.window_end TIMESTAMP, n BIGINT, tag VARCHAR"),
+        ("INSERT INTO out SELECT STREAM a.id, item.sku FROM baskets AS a JOIN baskets AS b ON a.id = b.id WITHIN 5m "
+         "LATERAL b.items AS item", "stream: _key INTEGER, id INTEGER, sku VARCHAR"),
         ("INSERT INTO out SELECT STREAM COUNT(*) AS n FROM baskets LATERAL items AS item GROUP BY item.sku",
          "changelog: _key VARCHAR, n BIGINT"),
         ("WITH n AS (SELECT TABLE COUNT(*) AS n FROM merchants GROUP BY platform); "
