@@ -100,7 +100,7 @@ def test_formats(session: Connection[tuple[Any, ...]], broker: Broker, kafka_bro
     assert [(key, value) for key, value, _ in headed(address, "f-csv", 3)] == [
         (b'"a""<b",5', b'"gr"'), (b'"a""<b",-3', b'"gr"'), (b'"c",2', b"")
     ]  # fmt: skip
-    broker.rows("f-groups", {b'"a""<b","gr"': {"s": 2}, b'"c",': {"s": 2}})
+    broker.rows("f-groups", {b'"a""<b","gr"': {"s": 2}})  # a group of NULL is none
     assert [(key, value) for key, value, _ in headed(address, "f-real", 3)] == [
         (struct.pack(">d", 2.5), b'a"<b'), (struct.pack(">d", -1.5), b'a"<b'), (struct.pack(">d", 1.0), b"c")
     ]  # fmt: skip
@@ -140,7 +140,7 @@ def test_formats(session: Connection[tuple[Any, ...]], broker: Broker, kafka_bro
         ({"name": "c", "n": 2}, {"more": 3, "country": None}),
         ({"name": "e", "n": 7}, {"more": 8, "country": "fr"}),
     ]
-    broker.rows("f-groups-back", {b'a"<b': {"n": 1, "s": 2}, b"c": {"n": 1, "s": 2}})
+    broker.rows("f-groups-back", {b'a"<b': {"n": 1, "s": 2}})
     assert [value for _, value in broker.records("f-real-back", 3)] == [{"twice": 5.0}, {"twice": -3.0}, {"twice": 2.0}]
     rejected = session.execute("SELECT DISTINCT position, reason FROM mv_catalog.rejected_rows ORDER BY 1").fetchall()
     reasons = {reason for _, reason in rejected}
@@ -209,12 +209,12 @@ def test_dead_letters_are_written_once_with_what_they_were(
     broker.rows(sums, {b"x": {"s": 7}})
     rows = server.query(f"DESCRIBE PROCESSOR letters_{mark}")
     assert [row[0] for row in rows if row[1] == "DEAD LETTERS"] == [dead]
-    # They are read as any stream, and what rejected them is among its headers.
+    # They are read as any stream, and what rejected them is among its headers. One without a value is rejected again.
     with server.connect() as connection:
         connection.execute("USE STORE k")
-        reading = f"SELECT STREAM _key, _meta.headers.`error.offset` AS at FROM {dead}"
+        reading = f"SELECT STREAM _meta.headers.`error.offset` AS at FROM {dead}"
         program = f"SET defaults.topic.autocreate = true; INSERT INTO {dead}-again {reading}"
         connection.execute(f"LENSES $${program}$$".encode())
-    again = broker.records(f"{dead}-again", 4)
-    assert [(key, value["at"]) for key, value in again] == [(b"b", "1"), (None, "2"), (b"c", "3"), (b"e", "5")]
+    again = broker.records(f"{dead}-again", 3)
+    assert [(key, value["at"]) for key, value in again] == [(b"b", "1"), (None, "2"), (b"e", "5")]
     server.run(f"DROP PROCESSOR letters_{mark}")
