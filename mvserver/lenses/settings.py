@@ -21,7 +21,45 @@ _ENGINE: Mapping[str, str] = {
     "application.id": "the processor's queries have ids of their own, and read without a consumer group",
     "group.id": "the processor's queries have ids of their own, and read without a consumer group",
 }
-_ENGINE_PREFIXES = {"rocksdb.": "state is kept in DuckDB, not in RocksDB"}
+_READ = "topics are read by Spark's connector, whose settings are the server's"
+_WRITTEN = "records are written by the server's own producers, whose settings are fixed"
+_STREAMS = "the processor is run by Spark and DuckDB, not by Kafka Streams"
+_ENGINE_PREFIXES = {
+    "rocksdb.": "state is kept in DuckDB, not in RocksDB", "consumer.": _READ, "main.consumer.": _READ,
+    "restore.consumer.": _READ, "producer.": _WRITTEN,
+}  # fmt: skip
+_CLIENTS: Mapping[str, str] = {
+    "isolation.level": "committed records alone are read",
+    "acks": "all replicas in sync acknowledge a record",
+    "enable.idempotence": "records are written exactly once",
+    **dict.fromkeys(
+        (
+            "fetch.max.bytes", "fetch.max.wait.ms", "fetch.min.bytes", "heartbeat.interval.ms",
+            "max.partition.fetch.bytes", "max.poll.interval.ms", "partition.assignment.strategy",
+            "receive.buffer.bytes", "session.timeout.ms",
+        ),
+        _READ,
+    ),
+    **dict.fromkeys(
+        (
+            "batch.size", "buffer.memory", "compression.type", "delivery.timeout.ms", "linger.ms", "max.block.ms",
+            "max.in.flight.requests.per.connection", "max.request.size", "retries", "send.buffer.bytes",
+            "transaction.timeout.ms",
+        ),
+        _WRITTEN,
+    ),
+    **dict.fromkeys(
+        (
+            "acceptable.recovery.lag", "buffered.records.per.partition", "max.task.idle.ms", "max.warmup.replicas",
+            "metadata.max.age.ms", "metrics.recording.level", "num.standby.replicas", "poll.ms",
+            "probing.rebalance.interval.ms", "reconnect.backoff.max.ms", "reconnect.backoff.ms",
+            "replication.factor", "request.timeout.ms", "retry.backoff.ms", "state.cleanup.delay.ms",
+            "task.timeout.ms", "topology.optimization", "upgrade.from",
+        ),
+        _STREAMS,
+    ),
+}  # fmt: skip
+"""Keys of Kafka's consumers, producers and streams that programs set."""
 _TOPIC = re.compile(r"topic\.(?:`(?P<quoted>[^`]+)`|(?P<plain>[^.`]+))\.(?P<key>.+)")
 _SCHEMA_NAMES = re.compile(r"(key|value)\.avro\.(record|namespace)")
 _AVRO_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -99,8 +137,10 @@ class _Reader:
     def read(self, given: SetKey) -> None:
         key = given.key
         topic = _TOPIC.fullmatch(key)
-        without_effect = _ENGINE.get(key) or next(
-            (words for prefix, words in _ENGINE_PREFIXES.items() if key.startswith(prefix)), None
+        without_effect = (
+            _ENGINE.get(key)
+            or _CLIENTS.get(key)
+            or next((words for prefix, words in _ENGINE_PREFIXES.items() if key.startswith(prefix)), None)
         )
         if key.startswith("defaults.topic."):
             self._topic(None, key.removeprefix("defaults.topic."), given)

@@ -380,6 +380,16 @@ def test_dead_letters_are_queries_of_the_processor(bench: Bench) -> None:
     assert not bench.catalog.queries.all()
 
 
+def test_settings_of_clients_are_told_of(bench: Bench) -> None:
+    create(
+        bench,
+        "SET linger.ms = 5; SET consumer.fetch.min.bytes = 1; SET num.standby.replicas = 1; SET isolation.level = x; "
+        "SET defaults.topic.autocreate = true; INSERT INTO raw SELECT STREAM * FROM amounts",
+    )
+    keys = ("linger.ms", "consumer.fetch.min.bytes", "num.standby.replicas", "isolation.level")
+    assert {f'setting "{key}" has no effect here' for key in keys} <= set(map(str, bench.notices))
+
+
 def test_a_queue_without_its_policy_does_nothing(bench: Bench) -> None:
     create(
         bench,
