@@ -217,4 +217,8 @@ def test_dead_letters_are_written_once_with_what_they_were(
         connection.execute(f"LENSES $${program}$$".encode())
     again = broker.records(f"{dead}-again", 3)
     assert [(key, value["at"]) for key, value in again] == [(b"b", "1"), (None, "2"), (b"e", "5")]
+    kept = f"SELECT count(*) FROM mv_catalog.rejected_rows WHERE relation LIKE '%letters_{mark}%'"
+    assert server.query(kept) == [(4,)]
     server.run(f"DROP PROCESSOR letters_{mark}")
+    gone = "SELECT count(*) FROM mv_catalog.rejected_rows WHERE relation NOT LIKE 'postgres.%'"
+    assert server.query(kept) + server.query(gone) == [(0,), (0,)]
