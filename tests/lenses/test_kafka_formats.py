@@ -69,7 +69,7 @@ INSERT INTO f-bytes STORE KEY AS BYTES VALUE AS BYTES SELECT STREAM _value AS _k
 INSERT INTO f-xml STORE VALUE AS XML SELECT STREAM name, amount, tags, country AS `_country` FROM f-sales;
 INSERT INTO f-csv STORE KEY AS CSV VALUE AS CSV SELECT STREAM name AS _key.name, amount AS _key.n, country FROM f-sales;
 INSERT INTO f-groups STORE KEY AS CSV SELECT TABLE SUM(amount) AS s FROM f-sales GROUP BY name, country;
-INSERT INTO f-tags SELECT TABLE COUNT(*) AS n, SUM(amount) AS sum, MAX(tag) AS last
+INSERT INTO f-tags SELECT STREAM COUNT(*) AS n, SUM(amount) AS sum, MAX(tag) AS last
 FROM f-sales LATERAL tags AS tag WHERE amount > 1 WINDOW BY TUMBLE 1m GROUP BY tag;
 INSERT INTO f-pairs SELECT STREAM a.name, tag FROM f-sales AS a JOIN f-sales AS b ON a._key = b._key WITHIN 1m
 LATERAL b.tags AS tag WHERE tag IS NOT NULL;
