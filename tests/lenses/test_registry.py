@@ -139,7 +139,7 @@ def test_one_value_is_avro_without_a_record_around_it(world: World) -> None:
         INSERT INTO {names} STORE KEY AS AVRO VALUE AS AVRO
         SELECT STREAM CAST(pieces AS LONG) AS _key, itemId AS _value FROM {topic};
         INSERT INTO {days} STORE KEY AS AVRO VALUE AS AVRO
-        SELECT TABLE COUNT(*) AS _value FROM {topic}
+        SELECT STREAM COUNT(*) AS _value FROM {topic}
         GROUP BY TO_DATE('2024-05-0' || CAST(pieces AS STRING), 'yyyy-MM-dd');
         """,
     )
