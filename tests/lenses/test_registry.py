@@ -157,8 +157,10 @@ def test_one_value_is_avro_without_a_record_around_it(world: World) -> None:
         world.server,
         f"""
         SET defaults.topic.autocreate = true;
-        INSERT INTO {names}-back STORE KEY AS LONG SELECT STREAM _key * 10 AS _key, UPPER(_value) AS name FROM {names};
-        INSERT INTO {days}-back STORE KEY AS STRING SELECT TABLE SUM(_value) AS n FROM {days} GROUP BY MKSTRING(_key);
+        INSERT INTO {names}-back STORE KEY AS LONG VALUE AS JSON
+        SELECT STREAM _key * 10 AS _key, UPPER(_value) AS name FROM {names};
+        INSERT INTO {days}-back STORE KEY AS STRING VALUE AS JSON
+        SELECT TABLE SUM(_value) AS n FROM {days} GROUP BY MKSTRING(_key);
         """,
     )
     assert [(int.from_bytes(key, "big"), json.loads(value)) for key, value in written(world, f"{names}-back", 2)] == [
