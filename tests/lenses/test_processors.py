@@ -380,6 +380,19 @@ def test_dead_letters_are_queries_of_the_processor(bench: Bench) -> None:
     assert not bench.catalog.queries.all()
 
 
+def test_dead_letters_need_headers(bench: Bench) -> None:
+    bench.run("CREATE STORE f WITH ('type' = FILE, 'uris' = '.')", "USE STORE f")
+    bench.run("CREATE STREAM plain (a INTEGER) WITH ('topic' = 'plain', 'value.format' = 'json')")
+    error = told(
+        bench,
+        "SET defaults.topic.autocreate = true; SET error.policy = dlq; SET dead.letter.queue = dead; "
+        "INSERT INTO out SELECT STREAM a FROM plain",
+    )
+    assert (error.sqlstate, error.message) == (
+        "0A000", "line 1, column 67: a topic of dead letters is not supported in a store of type FILE"
+    )  # fmt: skip
+
+
 def test_settings_of_clients_are_told_of(bench: Bench) -> None:
     create(
         bench,
