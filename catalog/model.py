@@ -261,8 +261,8 @@ class FunctionSource:
 class Query:
     """A continuous query. What it should be is here; what it is, the streaming room knows.
 
-    ``kind`` is ``materialized_view``, ``create_stream_as``, ``create_changelog_as``, ``create_table_as`` or
-    ``insert_into``.
+    ``kind`` is ``materialized_view``, ``create_stream_as``, ``create_changelog_as``, ``create_table_as``,
+    ``insert_into`` or ``dead_letters``.
     ``search_path`` is (database, schema) at creation, by which names in ``select_text`` resolve.
     ``start_position`` is the resolved JSON position per partition at which the query attached; with
     ``definition_version`` it decides what a rebuild must read.

@@ -99,6 +99,7 @@ INDEXES_MAX = 100  # of one materialized view: each is a note in the catalog
 EXPANDED_VIEWS_MAX = 256  # in one query; a view over views counts them each time that it is read
 SELECT_LIST_MAX = 1_664  # PostgreSQL's MaxTupleAttributeNumber
 TOP_VALUES_MAX = 10_000  # of TOPK: each reader of the view gets so many a row
+REPEATED_ELEMENTS_MAX = 10_000  # of an array that repeats a value
 GROUPING_SETS_MAX = 64  # of one GROUP BY: each record is merged into a group of each set
 TEMPORAL_JOIN_IDLE_MS = 3_000  # without records for so long, a changelog does not hold back the stream joined with it
 TEMPORAL_JOIN_KEPT_MS = 3_600_000  # of event time: so far behind its stream a row still sees its own time's version

@@ -23,7 +23,7 @@ from spark_sinks.base import TransactionalSink
 from spark_sinks.decode import format_of
 from spark_sinks.encode.described import described_encoder
 from spark_sinks.encode.registered_sink import RegisteredForm, RegisteredSink
-from spark_sinks.encode.written import Encode, WrittenForm
+from spark_sinks.encode.written import Encode, FullName, WrittenForm
 from spark_sinks.schema_registry.base import RegistryClient
 from spark_sinks.schema_registry.book import SchemaBook
 from spark_sinks.schema_registry.client import ConfluentClient
@@ -127,5 +127,13 @@ def _written_parts(sink: Relation) -> Iterator[tuple[str, Callable[[str | None],
     for format_, part, is_key in ((formats[0], of_value, False), (formats[1], of_key, True)):
         make = None if format_ is None else format_of(format_).written
         if make is not None and sink.property(DESCRIPTORS[is_key]) is None:
-            name = f"{sink.entity}_{'key' if is_key else 'value'}"
-            yield subject_of(sink.entity or "", key=is_key), partial(make, name, part)
+            yield subject_of(sink.entity or "", key=is_key), partial(make, _record_name(sink, is_key=is_key), part)
+
+
+def _record_name(sink: Relation, *, is_key: bool) -> str:
+    """As its properties say, else after its entity."""
+    part = "key" if is_key else "value"
+    given, namespace = (sink.property(f"{part}.avro.{what}") for what in ("record", "namespace"))
+    if given is None and namespace is None:
+        return f"{sink.entity}_{part}"
+    return FullName(given or f"{sink.entity}_{part}", namespace)

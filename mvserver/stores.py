@@ -17,12 +17,15 @@ from mvserver.client_cache import ClientCache
 from mvserver.compiler.changelogs import CHANGELOG
 from mvserver.compiler.plans import ContinuousPlan
 from mvserver.errors import SqlError
+from mvserver.record_keys import field_of_key
 from mvserver.routing.properties import text_of
 from mvserver.sql.statements.base import Value
 from mvserver.streaming.spark.types import decode_column, spark_schema
 from mvserver.table_shapes import table_shape
 from spark_sinks.base import KeptPosition, SourceReader, StoreClient, TableSink, TransactionalSink
 from spark_sinks.decode import format_of
+from spark_sinks.decode.csv_format import COMMA
+from spark_sinks.decode.primitive_format import is_made_plain
 from spark_sinks.encode.deleting_sink import DeletingSink
 from spark_sinks.encode.encoded_sink import EncodedSink
 from spark_sinks.encode.identified_sink import IdentifiedSink
@@ -136,21 +139,16 @@ class StoreRegistry:
     def sink(
         self, store: Store, stream: Relation, query_id: str, kept: KeptPosition
     ) -> Callable[[], TransactionalSink]:
-        kind = self.kind(store.type)
-        open_sink = kind.sink
-        if open_sink is None:
-            raise SqlError(
-                sqlstates.FEATURE_NOT_SUPPORTED,
-                f"a stream in a store of type {store.type} cannot be written to by a query",
-                hint=f"Use a store of type {' or '.join(k.name for k in self.kinds() if k.sink is not None)}.",
-            )
         target = self._target(store, stream, query_id, kept)
-        registered = self._schemas.registering(store, stream, lambda: open_sink(target, self._settings))
+        registered = self._schemas.registering(store, stream, self.plain_sink(store, stream, query_id, kept))
         value, key = (self._schemas.described(stream, part) for part in DESCRIPTORS)
         make = format_of(target.format).encoder
         if value is None and make is not None:
-            value = make(target.columns, stream.property("value.delimiter") or ",")
+            value = make(target.columns, stream.property("value.delimiter") or COMMA)
+        if key is None:
+            key = _key_encoder(stream)
         encoded = registered if value is None and key is None else lambda: EncodedSink(registered(), value, key)
+        kind = self.kind(store.type)
         identity, deletion = kind.written_identity, kind.deletion_field
         identified = encoded
         if identity is not None and self._schemas.has_identity(stream, identity):
@@ -158,6 +156,19 @@ class StoreRegistry:
         if deletion is None or stream.kind != CHANGELOG:
             return identified
         return lambda: DeletingSink(identified(), deletion)
+
+    def plain_sink(
+        self, store: Store, stream: Relation, query_id: str, kept: KeptPosition
+    ) -> Callable[[], TransactionalSink]:
+        """Of records that are written as they are given."""
+        open_sink = self.kind(store.type).sink
+        if open_sink is None:
+            raise SqlError(
+                sqlstates.FEATURE_NOT_SUPPORTED,
+                f"a stream in a store of type {store.type} cannot be written to by a query",
+                hint=f"Use a store of type {' or '.join(k.name for k in self.kinds() if k.sink is not None)}.",
+            )
+        return partial(open_sink, self._target(store, stream, query_id, kept), self._settings)
 
     def forget_output(self, store: Store, stream: Relation, query_id: str, kept: KeptPosition) -> Callable[[], None]:
         """What takes away that which a query has left beside its records, once it is dropped."""
@@ -206,3 +217,16 @@ class StoreRegistry:
         """Without the name of a schema registry, which is the server's matter and not the kind's."""
         shared = {REGISTRY_OF_STORE} if self.kind(kind).takes_schema_registry else set()
         return {key: value for key, value in properties.items() if key not in shared}
+
+
+def _key_encoder(stream: Relation) -> Encode | None:
+    """Of keys that queries make as objects of JSON and that are written otherwise."""
+    names = stream.key_columns or stream.columns_of("key.columns")
+    make = format_of(stream.property("key.format") or "json").encoder
+    if not names or make is None:
+        return None
+    known = {column.name: column for column in stream.columns}
+    columns = [decode_column(field_of_key(name), known[name].type, not_null=True) for name in names]
+    if stream.property("key.format") == "primitive" and is_made_plain(columns[0].type):
+        return None
+    return make(columns, COMMA)

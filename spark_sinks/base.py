@@ -23,6 +23,7 @@ Position = Mapping[str, Any]
 KeyedRecord = tuple[bytes | None, bytes]
 """A key, and a value."""
 METADATA = "metadata"  # a column of what a SourceReader reads
+RECORD_HEADERS = "headers"  # the same, of kinds that write headers
 
 
 @dataclass(frozen=True)
@@ -342,21 +343,28 @@ class SinkProgress(Protocol):
     def close(self) -> None: ...
 
 
+Header = tuple[str, bytes | None]
+"""A name, which others may have, too, and a value."""
+
+
 @dataclass(frozen=True)
 class SinkRecords:
     """Records in the order in which they are written, a list for each of their parts. ``places`` tell each from all
     others that the query writes, in the same way when it is written again; only some sinks need them. ``folders`` are
-    those below the entity that they are written to, where it has some."""
+    those below the entity that they are written to, where it has some. ``headers`` are for sinks whose kind has them
+    (``StoreKind.written_headers``)."""
 
     keys: Sequence[bytes | None]
     values: Sequence[bytes | None]
     timestamps_ms: Sequence[int | None]
     places: Sequence[str] = ()
     folders: Sequence[str] = ()
+    headers: Sequence[Sequence[Header]] = ()
 
     def __post_init__(self) -> None:
         count = len(self.keys)
-        others = (self.values, self.timestamps_ms, self.places or self.keys, self.folders or self.keys)
+        optional = (each or self.keys for each in (self.places, self.folders, self.headers))
+        others = (self.values, self.timestamps_ms, *optional)
         if any(len(other) != count for other in others):
             raise ValueError("the parts of records differ in length")
 

@@ -169,6 +169,7 @@ class StoreKind(Generic[Options]):
     written_keys: str = (
         ""  # what the keys are that a sink gives records: "bytes" or "text"; nothing where it gives none
     )
+    written_headers: bool = False  # a sink gives records headers
     key_formats: tuple[str, ...] = ()  # of these keys, the first where none is said; all formats where it is empty
     default_format: str | None = None  # of values, where none is said; None where it must be said
     changelogs_apart: bool = False  # a changelog's records of an entity are others than a stream's

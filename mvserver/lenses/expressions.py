@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
@@ -20,6 +21,7 @@ from mvserver.lenses.program import (
     IsNull,
     Literal,
     Selection,
+    Span,
     Unary,
 )
 
@@ -30,6 +32,10 @@ RESERVED = frozenset(
         "when", "then", "else", "end", "insert", "into", "with", "set", "store", "having", "order", "limit", "union",
     }
 )  # fmt: skip
+_SPANS = {
+    "y": "YEAR", "M": "MONTH", "w": "WEEK", "d": "DAY", "h": "HOUR", "m": "MINUTE", "s": "SECOND"
+}  # fmt: skip
+_SPAN = re.compile(r"([0-9]{1,9})([yMwdhms])")
 _COMPARISONS = ("=", "==", "!=", "<>", "<=", ">=", "<", ">")
 
 
@@ -144,6 +150,8 @@ class Expressions:
             return Literal("string", cursor.advance().text, token.place)
         if token.kind is TokenKind.NUMBER:
             return Literal("number", cursor.advance().text, token.place)
+        if token.kind is TokenKind.DURATION:
+            return self._span()
         if cursor.accept_operator("("):
             inner = self.expression()
             cursor.expect_operator(")")
@@ -163,6 +171,14 @@ class Expressions:
         if called and token.word not in RESERVED:
             return self._call()
         return self.selection()
+
+    def _span(self) -> Span:
+        token = self._cursor.current
+        found = _SPAN.fullmatch(token.text)
+        if found is None:
+            raise self._cursor.unexpected("A length of time is a number with y, M, w, d, h, m or s, as 1d")
+        self._cursor.advance()
+        return Span(int(found[1]), _SPANS[found[2]], token.place)
 
     def _call(self) -> Expression:
         cursor = self._cursor

@@ -24,6 +24,7 @@ from mvserver.lenses.program import (
     IsNull,
     Literal,
     Selection,
+    Span,
     Unary,
 )
 from mvserver.lenses.rows import META
@@ -58,6 +59,8 @@ class Nullability:
 
     def of(self, node: Expression) -> Null:
         match node:
+            case Span():
+                return Null.NEVER
             case Literal():
                 return Null.MAYBE if node.kind == "null" else Null.NEVER
             case Selection():

@@ -98,7 +98,16 @@ class Case:
     place: Place
 
 
-Expression = Literal | Selection | Call | CastTo | Chain | Binary | Unary | IsNull | InList | Case
+@dataclass(frozen=True)
+class Span:
+    """A length of time that is added to a moment: 1d. ``unit`` is a unit of the first dialect's intervals."""
+
+    amount: int
+    unit: str
+    place: Place
+
+
+Expression = Literal | Selection | Call | CastTo | Chain | Binary | Unary | IsNull | InList | Case | Span
 
 
 # --- the parts of a SELECT ------------------------------------------------------------------------------------------

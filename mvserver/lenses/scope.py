@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from mvserver import sqlstates
 from mvserver.lenses.problems import Place, ProblemError, problem, unsupported
@@ -37,6 +37,7 @@ class Scope:
     items: tuple[Item, ...]
     reference: Reference = by_alias
     records: bool = True  # whether ``_meta`` can be read here
+    elements: Mapping[tuple[str, ...], str] = field(default_factory=dict)  # of LATERALs, where they are columns
 
     @property
     def sources(self) -> Sequence[tuple[str, Rows]]:
@@ -48,7 +49,8 @@ class Scope:
         item = self._named(parts[0]) if parts[0] not in _FACETS else None
         if item is not None and item.rows is None:
             names = parts[1:] or (item.alias,)
-            return written(selection.place, ".".join(map(quoted, (item.alias, *names))))
+            text = self.elements.get(parts) or ".".join(map(quoted, (item.alias, *names)))
+            return written(selection.place, text)
         if item is not None and item.rows is not None and (len(parts) > 1 or not self._has_field(parts[0])):
             return self._of(item.alias, item.rows, parts[1:], selection)
         if parts[0] in _FACETS:
@@ -67,6 +69,11 @@ class Scope:
         if rows is None or rows.key is None or rows.key.primitive:
             return None
         return tuple((field, self.reference(alias, column(KEY, field))) for field in rows.key.fields)
+
+    def is_element(self, selection: Selection) -> bool:
+        """Whether it is of the element of a LATERAL."""
+        item = self._named(selection.parts[0])
+        return item is not None and item.rows is None
 
     def item_of(self, selection: Selection) -> str | None:
         """The alias of the source that a selection is of."""

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from mvserver import sqlstates
-from mvserver.lenses.problems import Problems, problem, unsupported
+from mvserver.lenses.problems import Place, Problems, problem, unsupported
 from mvserver.lenses.program import Program, SetKey
 
 _ENGINE: Mapping[str, str] = {
@@ -21,23 +21,72 @@ _ENGINE: Mapping[str, str] = {
     "application.id": "the processor's queries have ids of their own, and read without a consumer group",
     "group.id": "the processor's queries have ids of their own, and read without a consumer group",
 }
-_ENGINE_PREFIXES = {"rocksdb.": "state is kept in DuckDB, not in RocksDB"}
+_READ = "topics are read by Spark's connector, whose settings are the server's"
+_WRITTEN = "records are written by the server's own producers, whose settings are fixed"
+_STREAMS = "the processor is run by Spark and DuckDB, not by Kafka Streams"
+_ENGINE_PREFIXES = {
+    "rocksdb.": "state is kept in DuckDB, not in RocksDB", "consumer.": _READ, "main.consumer.": _READ,
+    "restore.consumer.": _READ, "producer.": _WRITTEN,
+}  # fmt: skip
+_CLIENTS: Mapping[str, str] = {
+    "isolation.level": "committed records alone are read",
+    "acks": "all replicas in sync acknowledge a record",
+    "enable.idempotence": "records are written exactly once",
+    **dict.fromkeys(
+        (
+            "fetch.max.bytes", "fetch.max.wait.ms", "fetch.min.bytes", "heartbeat.interval.ms",
+            "max.partition.fetch.bytes", "max.poll.interval.ms", "partition.assignment.strategy",
+            "receive.buffer.bytes", "session.timeout.ms",
+        ),
+        _READ,
+    ),
+    **dict.fromkeys(
+        (
+            "batch.size", "buffer.memory", "compression.type", "delivery.timeout.ms", "linger.ms", "max.block.ms",
+            "max.in.flight.requests.per.connection", "max.request.size", "retries", "send.buffer.bytes",
+            "transaction.timeout.ms",
+        ),
+        _WRITTEN,
+    ),
+    **dict.fromkeys(
+        (
+            "acceptable.recovery.lag", "buffered.records.per.partition", "max.task.idle.ms", "max.warmup.replicas",
+            "metadata.max.age.ms", "metrics.recording.level", "num.standby.replicas", "poll.ms",
+            "probing.rebalance.interval.ms", "reconnect.backoff.max.ms", "reconnect.backoff.ms",
+            "replication.factor", "request.timeout.ms", "retry.backoff.ms", "state.cleanup.delay.ms",
+            "task.timeout.ms", "topology.optimization", "upgrade.from",
+        ),
+        _STREAMS,
+    ),
+}  # fmt: skip
+"""Keys of Kafka's consumers, producers and streams that programs set."""
 _TOPIC = re.compile(r"topic\.(?:`(?P<quoted>[^`]+)`|(?P<plain>[^.`]+))\.(?P<key>.+)")
 _SCHEMA_NAMES = re.compile(r"(key|value)\.avro\.(record|namespace)")
-_READ_POLICIES = {"continue": "IGNORE_AND_LOG", "fail": "TERMINATE"}
+_AVRO_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_READ_POLICIES = {"continue": "IGNORE_AND_LOG", "fail": "TERMINATE", "dlq": "IGNORE_AND_LOG"}
 _HINT = (
     "Settings are defaults.topic.autocreate, .partitions, .replication and settings of topics, topic.`name`.*, "
-    "error.policy, error.policy.read, error.policy.write, nullability and auto.offset.reset."
+    "error.policy, error.policy.read, error.policy.write, dead.letter.queue, nullability and auto.offset.reset."
 )
 
 
 @dataclass(frozen=True)
 class TopicSettings:
-    """Of a topic that is made. ``config`` are Kafka's own settings."""
+    """Of a topic that is made. ``config`` are Kafka's own settings, ``names`` those of records of Avro, by the keys
+    ``value.avro.record``, ``value.avro.namespace`` and the same of the key."""
 
     partitions: int | None = None
     replication: int | None = None
     config: Mapping[str, str] = field(default_factory=dict)
+    names: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class DeadLetterTopic:
+    """Where records that cannot be read go; ``place`` is that of the setting."""
+
+    name: str
+    place: Place
 
 
 @dataclass(frozen=True)
@@ -48,6 +97,7 @@ class ProgramSettings:
     autocreate_of: Mapping[str, bool] = field(default_factory=dict)
     starting: str = "earliest"
     error_handling: str | None = None  # of records that cannot be read
+    dead_letters: DeadLetterTopic | None = None  # where they are written to, too
     nullability: str = "warn"  # of values that may be NULL where the original takes none: warn, strict or ignore
     notices: tuple[tuple[str, str], ...] = ()  # keys without effect, and what holds here
 
@@ -57,7 +107,10 @@ class ProgramSettings:
     def of_topic(self, topic: str) -> TopicSettings:
         own, all_ = self.topics.get(topic, TopicSettings()), self.defaults
         return TopicSettings(
-            own.partitions or all_.partitions, own.replication or all_.replication, {**all_.config, **own.config}
+            own.partitions or all_.partitions,
+            own.replication or all_.replication,
+            {**all_.config, **own.config},
+            {**all_.names, **own.names},
         )
 
 
@@ -66,7 +119,7 @@ def read_settings(program: Program, problems: Problems) -> ProgramSettings:
     for each in program.settings:
         with problems.collecting():
             reader.read(each)
-    return reader.result()
+    return reader.result(problems)
 
 
 class _Reader:
@@ -74,16 +127,20 @@ class _Reader:
         self._autocreate: dict[str | None, bool] = {}
         self._counts: dict[tuple[str | None, str], int] = {}
         self._config: dict[str | None, dict[str, str]] = {}
+        self._names: dict[str | None, dict[str, str]] = {}
         self._starting = "earliest"
-        self._errors: str | None = None
+        self._errors: SetKey | None = None
+        self._dead_letters: SetKey | None = None
         self._nullability = "warn"
         self._notices: dict[str, str] = {}
 
     def read(self, given: SetKey) -> None:
         key = given.key
         topic = _TOPIC.fullmatch(key)
-        without_effect = _ENGINE.get(key) or next(
-            (words for prefix, words in _ENGINE_PREFIXES.items() if key.startswith(prefix)), None
+        without_effect = (
+            _ENGINE.get(key)
+            or _CLIENTS.get(key)
+            or next((words for prefix, words in _ENGINE_PREFIXES.items() if key.startswith(prefix)), None)
         )
         if key.startswith("defaults.topic."):
             self._topic(None, key.removeprefix("defaults.topic."), given)
@@ -96,7 +153,7 @@ class _Reader:
         elif key in ("error.policy", "error.policy.read", "error.policy.write"):
             self._policy(given)
         elif key == "dead.letter.queue":
-            raise _no_dead_letters(given)
+            self._dead_letters = given
         elif without_effect is not None:
             self._notices[key] = without_effect
         else:
@@ -112,40 +169,66 @@ class _Reader:
                 )
             self._counts[topic, key] = int(given.value)
         elif _SCHEMA_NAMES.fullmatch(key):
-            raise unsupported(
-                given.place, f'setting "{given.key}" is not supported', "Records have schemas named after their topic."
-            )
+            parts = given.value.split(".") if key.endswith("namespace") else [given.value]
+            if not all(map(_AVRO_NAME.fullmatch, parts)):
+                raise problem(
+                    given.place, sqlstates.INVALID_PARAMETER_VALUE, f'setting "{given.key}" is no name of Avro'
+                )
+            self._names.setdefault(topic, {})[key] = given.value
         else:
             self._config.setdefault(topic, {})[key] = given.value
 
     def _policy(self, given: SetKey) -> None:
         value = _choice(given, ("continue", "fail", "dlq"))
-        if value == "dlq":
-            raise _no_dead_letters(given)
-        if given.key == "error.policy.write":
-            if value == "continue":
-                raise unsupported(
-                    given.place, "records that cannot be written are not skipped", "error.policy.write is fail."
-                )
-            return
-        self._errors = _READ_POLICIES[value]
+        if given.key != "error.policy.write":
+            self._errors = given
+        elif value != "fail":
+            raise unsupported(
+                given.place,
+                "a row that cannot be written is not left out",
+                "error.policy.write is fail. Leave such rows out with WHERE.",
+            )
 
-    def result(self) -> ProgramSettings:
-        names = {name for name, _ in self._counts if name} | {name for name in self._config if name}
+    def _dead_letter_topic(self) -> DeadLetterTopic | None:
+        """Where ``dlq`` writes to. The setting alone does nothing."""
+        policy, topic = self._errors, self._dead_letters
+        wanted = policy is not None and policy.value.lower() == "dlq"
+        if topic is None:
+            if wanted and policy is not None:
+                raise problem(
+                    policy.place,
+                    sqlstates.INVALID_PARAMETER_VALUE,
+                    f'setting "{policy.key}" = dlq needs the setting "dead.letter.queue"',
+                    "SET dead.letter.queue = 'topic' names the topic of rejected records.",
+                )
+            return None
+        if not topic.value:
+            raise problem(topic.place, sqlstates.INVALID_PARAMETER_VALUE, f'setting "{topic.key}" names no topic')
+        if not wanted:
+            self._notices[topic.key] = "records go there with error.policy = dlq"
+            return None
+        return DeadLetterTopic(topic.value, topic.place)
+
+    def result(self, problems: Problems) -> ProgramSettings:
+        dead_letters = None
+        with problems.collecting():
+            dead_letters = self._dead_letter_topic()
+        names = {name for name, _ in self._counts if name} | {name for name in (*self._config, *self._names) if name}
         return ProgramSettings(
             self._autocreate.get(None, False),
             self._of(None),
             {name: self._of(name) for name in names},
             {name: flag for name, flag in self._autocreate.items() if name is not None},
             self._starting,
-            self._errors,
+            None if self._errors is None else _READ_POLICIES[self._errors.value.lower()],
+            dead_letters,
             self._nullability,
             tuple(self._notices.items()),
         )
 
     def _of(self, topic: str | None) -> TopicSettings:
         partitions, replication = (self._counts.get((topic, key)) for key in ("partitions", "replication"))
-        return TopicSettings(partitions, replication, self._config.get(topic, {}))
+        return TopicSettings(partitions, replication, self._config.get(topic, {}), self._names.get(topic, {}))
 
 
 def _choice(given: SetKey, allowed: tuple[str, ...]) -> str:
@@ -158,11 +241,3 @@ def _choice(given: SetKey, allowed: tuple[str, ...]) -> str:
             f"It is one of {', '.join(allowed)}.",
         )
     return value
-
-
-def _no_dead_letters(given: SetKey) -> Exception:
-    return unsupported(
-        given.place,
-        "a topic of dead letters is not supported",
-        "error.policy = continue keeps rejected records in mv_catalog.rejected_rows.",
-    )

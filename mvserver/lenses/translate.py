@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from mvserver import limits, sqlstates
@@ -12,7 +12,7 @@ from mvserver.lenses.program import Duration, Projection, RowKind, Select, Selec
 from mvserver.lenses.rows import KEY, VALUE, Facet, Rows, column, key_of
 from mvserver.lenses.scope import Item, Scope
 from mvserver.lenses.sources import From, KeyPart, Topics, from_of, wrong_kind
-from mvserver.lenses.values import aggregates_in, expression, may_aggregate
+from mvserver.lenses.values import aggregates_in, expression, may_aggregate, nodes
 from mvserver.lenses.written import Written, joined, written
 from mvserver.quoting import quoted
 
@@ -98,8 +98,6 @@ def _never_null(outputs: Sequence[_Output]) -> frozenset[str]:
 
 def _with_laterals(select: Select, source: From) -> tuple[Written, Scope]:
     text, scope = source.text, source.scope
-    if select.laterals and select.joins:
-        raise unsupported(select.laterals[0].place, "LATERAL over a join is not supported", "Put the join into a WITH.")
     for lateral in select.laterals:
         array = expression(lateral.array, scope)
         text = written(text, lateral.place, " CROSS JOIN UNNEST(", array, f") AS {quoted(lateral.alias)}")
@@ -342,15 +340,22 @@ def _windowed(
         for name in (*rows.key_columns, *rows.value_columns):
             columns[alias, name] = f"c{len(columns)}"
             items.append(written(f"{scope.reference(alias, name)} AS {quoted(columns[alias, name])}"))
-    if select.laterals:
-        raise unsupported(
-            select.laterals[0].place, "LATERAL with a window is not supported", "Put the LATERAL into a WITH."
-        )
+    elements: dict[tuple[str, ...], str] = {}
+    for selection in _elements(select, scope):
+        name = f"e{len(elements)}"
+        if selection.parts not in elements:
+            elements[selection.parts] = f'"{_WINDOWED}".{quoted(name)}'
+            items.append(written(scope.text(selection), f" AS {quoted(name)}"))
     items += [written(part.text, f' AS "g{i}"') for i, part in enumerate(groups)]
     inner = written(select.place, "SELECT ", joined(", ", items), " FROM ", text)
     if select.where is not None:
         inner.add(" WHERE ", expression(select.where, scope))
-    outside = Scope(scope.items, lambda alias, name: f'"{_WINDOWED}".{quoted(columns[alias, name])}', records=False)
+    outside = Scope(
+        scope.items,
+        lambda alias, name: f'"{_WINDOWED}".{quoted(columns[alias, name])}',
+        records=False,
+        elements=elements,
+    )
     names = [f'"{_WINDOWED}"."g{i}"' for i in range(len(groups))]
     keys = [
         _Output(
@@ -372,6 +377,15 @@ def _windowed(
     )
     findings = (*nulls.findings, *seen_outside.findings)
     return Translated(result, rows, source.reads, window.grace, aggregated=True, findings=findings)
+
+
+def _elements(select: Select, scope: Scope) -> Iterator[Selection]:
+    """What the projections use of the elements of LATERALs."""
+    for each in select.projections:
+        if isinstance(each, Projection):
+            for node in nodes(each.expression):
+                if isinstance(node, Selection) and scope.is_element(node):
+                    yield node
 
 
 def _window(window: Window, inner: Written, groups: int) -> Written:

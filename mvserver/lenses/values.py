@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from mvserver import sqlstates
-from mvserver.lenses.functions import called, cast_type, is_aggregate, may_be_own
+from mvserver.lenses.functions import called, cast_type, instant, is_aggregate, may_be_own
 from mvserver.lenses.problems import problem
 from mvserver.lenses.program import (
     Binary,
@@ -16,11 +18,18 @@ from mvserver.lenses.program import (
     IsNull,
     Literal,
     Selection,
+    Span,
     Unary,
 )
 from mvserver.lenses.scope import Scope
 from mvserver.lenses.written import Written, joined, written
 from mvserver.quoting import constant
+
+_HEADERS = {
+    "HEADERASDOUBLE": "DOUBLE", "HEADERASFLOAT": "FLOAT", "HEADERASINT": "INTEGER", "HEADERASLONG": "BIGINT",
+    "HEADERASSTRING": None,
+}  # fmt: skip
+"""The type that the text of a header is read as."""
 
 
 def expression(node: Expression, scope: Scope, *, aggregates: bool = False) -> Written:
@@ -59,6 +68,13 @@ def children(node: Expression) -> tuple[Expression, ...]:
     return ()
 
 
+def nodes(node: Expression) -> Iterator[Expression]:
+    """It, and all that it is made of."""
+    yield node
+    for child in children(node):
+        yield from nodes(child)
+
+
 class _Translator:
     def __init__(self, scope: Scope, aggregates: bool) -> None:
         self._scope = scope
@@ -88,6 +104,8 @@ class _Translator:
                 return self.in_list(node)
             case Case():
                 return self.case(node)
+            case Span():
+                return written(node.place, f"INTERVAL '{node.amount} {node.unit}'")
 
     def literal(self, node: Literal) -> Written:
         return written(node.place, f"CAST({constant(node.text)} AS VARCHAR)" if node.kind == "string" else node.text)
@@ -98,8 +116,9 @@ class _Translator:
         if node.name == "HEADERKEYS" and not node.arguments and not node.star:
             self._scope.text(Selection(("_meta", "headers", ""), node.place))  # where there are records
             return written(node.place, "map_keys(rowmetadata()->headers)")
-        if node.name == "HEADERASSTRING" and len(node.arguments) == 1:
-            return self._header(node, node.arguments[0])
+        if node.name in _HEADERS and len(node.arguments) == 1:
+            header, type_ = self._header(node, node.arguments[0]), _HEADERS[node.name]
+            return header if type_ is None else written(node.place, "CAST(", header, f" AS {type_})")
         if not is_aggregate(node):
             return called(node, lambda index: self.text(node.arguments[index]))
         if not self._aggregates or self._inside:
@@ -140,7 +159,10 @@ class _Translator:
         left, operator, right = node.left, node.operator, node.right
         if operator.endswith("LIKE") and isinstance(right, Literal) and right.kind == "string":
             return written("(", self.text(left), node.place, f" {operator} ", right.place, constant(right.text), ")")
-        return written("(", self.text(left), node.place, f" {operator} ", self.text(right), ")")
+        sides = [self.text(side) for side in (left, right)]
+        if isinstance(left, Span) or isinstance(right, Span):  # what a length of time is added to is a moment
+            sides = [instant(side, text) for side, text in zip((left, right), sides, strict=True)]
+        return written("(", sides[0], node.place, f" {operator} ", sides[1], ")")
 
     def unary(self, node: Unary) -> Written:
         return written("(", node.place, f"{node.operator} ", self.text(node.operand), ")")

@@ -112,14 +112,14 @@ def _format(reader: PropertyReader, types: dict[str, SqlType], kind: StoreKind[A
         )
     if given is None and kind.key_formats:
         return kind.key_formats[0]
-    primitive = len(types) == 1 and next(iter(types.values())).kind in stream_declaration.WRITTEN_PRIMITIVES
+    alone = next(iter(types.values())).kind if len(types) == 1 else None
     if given is None:
-        return "primitive" if primitive else "json"
-    if given == "primitive" and not primitive:
+        return "primitive" if alone in stream_declaration.PLAIN_KEYS else "json"
+    if given == "primitive" and alone not in stream_declaration.PRIMITIVES:
         raise reader.error(
             KEY_FORMAT,
             "the primary key does not fit key.format primitive",
-            hint="A primitive key is one column of type SMALLINT, INTEGER, BIGINT or VARCHAR; use json.",
+            hint=f"A primitive key is one column of type {stream_declaration.PRIMITIVE_TYPES}; use json.",
             sqlstate=sqlstates.DATATYPE_MISMATCH,
         )
     return given

@@ -73,8 +73,12 @@ def _refuse_keys_and_folders(stream: Relation, statement: CopyFrom) -> None:
     """0A000 for a stream whose records are more than their values."""
     key_format = stream.property("key.format")
     why, hint = None, "INSERT INTO ... SELECT writes them with their keys."
-    if stream.columns_of("key.columns") and key_format not in ("json", "primitive"):
+    types = {column.name: parse_type(column.type).kind for column in stream.columns}
+    in_key = [types[name] for name in stream.columns_of("key.columns")]
+    if in_key and key_format not in ("json", "primitive"):
         why = f"its keys have the format {key_format}"
+    elif key_format == "primitive" and any(kind not in stream_declaration.PLAIN_KEYS for kind in in_key):
+        why = "its keys are primitives of another type than SMALLINT, INTEGER, BIGINT and VARCHAR"
     elif stream.property("value.columns.exclude") is not None:
         why = "columns of it are in the keys of records alone"
     elif stream.property("partition.columns") is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from catalog.dependencies import REGISTRY_OF_STORE
 from catalog.model import SchemaRegistry, Store
@@ -13,6 +14,7 @@ from mvserver.routing.ports import Services
 from spark_sinks.base import DeclaredColumn
 from spark_sinks.decode import format_of
 from spark_sinks.decode.formats import FORMATS
+from spark_sinks.encode.avro_form import WHOLE_KEY, WHOLE_VALUE
 from spark_sinks.schema_registry.base import RegisteredSchema
 
 
@@ -55,7 +57,10 @@ def key_of_entity(
     if wanted is None:
         return None
     require_registry(store, (wanted,))
-    return wanted, _columns(found, subject, wanted)
+    columns = _columns(found, subject, wanted)
+    if [each.name for each in columns] == [WHOLE_VALUE]:
+        columns = [replace(columns[0], name=WHOLE_KEY)]
+    return wanted, columns
 
 
 def _latest(store: Store, subject: str, services: Services) -> tuple[SchemaRegistry, RegisteredSchema | None]:

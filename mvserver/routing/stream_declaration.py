@@ -9,6 +9,7 @@ from typing import Any
 from catalog.model import Column
 from mvserver import limits, sqlstates
 from mvserver.errors import SqlError
+from mvserver.routing import xml_columns
 from mvserver.routing.properties import PropertyReader, text_of
 from mvserver.sql.statements.base import ColumnDefinition, Properties, Value
 from mvserver.sql.types import Kind, SqlType, parse_type
@@ -38,8 +39,9 @@ _OWN = (
 )
 _ERRORS = "source.deserialization.error.handling"
 
-PRIMITIVES = (Kind.SMALLINT, Kind.INTEGER, Kind.BIGINT, Kind.DOUBLE, Kind.VARCHAR)
-WRITTEN_PRIMITIVES = (Kind.SMALLINT, Kind.INTEGER, Kind.BIGINT, Kind.VARCHAR)
+PLAIN_KEYS = (Kind.SMALLINT, Kind.INTEGER, Kind.BIGINT, Kind.VARCHAR)  # such a key alone is primitive by default
+PRIMITIVES = (*PLAIN_KEYS, Kind.FLOAT, Kind.DOUBLE, Kind.BOOLEAN, Kind.VARBINARY)
+PRIMITIVE_TYPES = "SMALLINT, INTEGER, BIGINT, FLOAT, DOUBLE, BOOLEAN, VARCHAR or VARBINARY"
 _DELIMITERS = {"tab": "\t", "space": " "}
 _NO_DELIMITERS = frozenset('"\\\r\n')
 _EVENT_TIME_KINDS = (Kind.BIGINT, Kind.TIMESTAMP, Kind.TIMESTAMP_LTZ)
@@ -267,7 +269,8 @@ def _delimiter(reader: PropertyReader) -> str | None:
 def check_value_columns(
     value_format: str, columns: Sequence[tuple[str, SqlType]], delimiter: str | None, *, checked: bool = False
 ) -> None:
-    """Of the columns that values have: 42804 where the format cannot have them, 22023 for a property without use."""
+    """Of the columns that values have: 42804 or 0A000 where the format cannot have them, 22023 for a property without
+    use."""
     if delimiter is not None and value_format != "delimited":
         raise SqlError(sqlstates.INVALID_PARAMETER_VALUE, f'property "{_DELIMITER}" is of value.format delimited alone')
     if checked and value_format != "json_schema":
@@ -280,8 +283,11 @@ def check_value_columns(
         raise SqlError(
             sqlstates.DATATYPE_MISMATCH,
             "the columns do not fit value.format primitive",
-            hint="Such a value is one column of type SMALLINT, INTEGER, BIGINT, DOUBLE or VARCHAR.",
+            hint=f"Such a value is one column of type {PRIMITIVE_TYPES}.",
         )
+    if value_format == "xml":
+        for name, type_ in columns:
+            xml_columns.check(name, type_)
 
 
 def check_written_columns(
@@ -290,12 +296,7 @@ def check_written_columns(
     """The same of a relation that a query writes to; 0A000 for what is read and not written."""
     check_value_columns(value_format, columns, delimiter, checked=checked)
     for name, type_ in columns:
-        if value_format in ("csv", "delimited") and type_.is_nested:
-            raise SqlError(
-                sqlstates.FEATURE_NOT_SUPPORTED,
-                f'column "{name}" of type {type_} cannot be written in the format {value_format}',
-                hint="Write the format json, or cast the column to VARCHAR.",
-            )
+        check_delimited(value_format, name, type_)
         if value_format in ("parquet", "orc") and _has_odd_keys(type_):
             raise SqlError(
                 sqlstates.FEATURE_NOT_SUPPORTED,
@@ -303,6 +304,16 @@ def check_written_columns(
                 detail="The keys of a map in a file are texts or whole numbers.",
                 hint="Write the format json, or cast the keys.",
             )
+
+
+def check_delimited(format_: str | None, name: str, type_: SqlType) -> None:
+    """0A000 where a column cannot be a field of a line."""
+    if format_ in ("csv", "delimited") and type_.is_nested:
+        raise SqlError(
+            sqlstates.FEATURE_NOT_SUPPORTED,
+            f'column "{name}" of type {type_} cannot be written in the format {format_}',
+            hint="Write the format json, or cast the column to VARCHAR.",
+        )
 
 
 def _has_odd_keys(type_: SqlType) -> bool:
@@ -359,14 +370,14 @@ def _key(reader: PropertyReader, columns: Sequence[tuple[str, SqlType]]) -> _Key
         raise reader.error(
             "key.type",
             f"key.type {type_} does not fit key.format {given}",
-            hint="A primitive key is SMALLINT, INTEGER, BIGINT, DOUBLE or VARCHAR; a json key is STRUCT<...>.",
+            hint=f"A primitive key is {PRIMITIVE_TYPES}; other keys are STRUCT<...>.",
             sqlstate=sqlstates.DATATYPE_MISMATCH,
         )
     return _Key(given, type_text)
 
 
 def _chosen_key(reader: PropertyReader, columns: Sequence[tuple[str, SqlType]]) -> _Key:
-    """Of columns of the row. Its format is primitive where it is one text or integer, else json."""
+    """Of columns of the row. Its format, if not given, is primitive where it is one text or integer, else json."""
     names = reader.names(_KEY_COLUMNS) or []
     types = dict(columns)
     for name in names:
@@ -380,15 +391,17 @@ def _chosen_key(reader: PropertyReader, columns: Sequence[tuple[str, SqlType]]) 
         raise reader.error(_KEY_COLUMNS, f'property "{_KEY_COLUMNS}" names no column')
     if reader.has("key.type"):
         raise reader.error("key.type", f'properties "key.type" and "{_KEY_COLUMNS}" exclude each other')
-    fits = len(names) == 1 and types[names[0]].kind in WRITTEN_PRIMITIVES
-    given = key_format(reader) or ("primitive" if fits else "json")
-    if given == "primitive" and not fits:
+    kind = types[names[0]].kind if len(names) == 1 else None
+    given = key_format(reader) or ("primitive" if kind in PLAIN_KEYS else "json")
+    if given == "primitive" and kind not in PRIMITIVES:
         raise reader.error(
             _KEY_COLUMNS,
             f'property "{_KEY_COLUMNS}" does not fit key.format primitive',
-            hint="A primitive key is one column of type SMALLINT, INTEGER, BIGINT or VARCHAR; use json.",
+            hint=f"A primitive key is one column of type {PRIMITIVE_TYPES}; use json.",
             sqlstate=sqlstates.DATATYPE_MISMATCH,
         )
+    for name in names:
+        check_delimited(given, name, types[name])
     whole = SqlType(Kind.STRUCT, fields=tuple((name, types[name]) for name in names))
     return _Key(given, str(types[names[0]] if given == "primitive" else whole), tuple(names))
 
@@ -456,11 +469,19 @@ def check_value(
 
 
 def check_key_columns(declaration: StreamDeclaration, kind: StoreKind[Any], properties: Properties) -> None:
-    """0A000 where records of the store have no key."""
+    """0A000 where records of the store have no key, or none of the type."""
     if declaration.key_columns and not kind.written_keys:
         raise SqlError(
             sqlstates.FEATURE_NOT_SUPPORTED,
             f'property "{_KEY_COLUMNS}" is not supported for a store of type {kind.name}',
             hint="Records of such a store have no key.",
+            position=properties.position(_KEY_COLUMNS),
+        )
+    primitive = declaration.key_format == "primitive" and declaration.key_type is not None
+    if kind.written_keys == "text" and primitive and parse_type(declaration.key_type or "").kind not in PLAIN_KEYS:
+        raise SqlError(
+            sqlstates.FEATURE_NOT_SUPPORTED,
+            f"a key of type {declaration.key_type} cannot be written to a store of type {kind.name}",
+            hint="Keys of such a store are texts: CAST it to VARCHAR.",
             position=properties.position(_KEY_COLUMNS),
         )

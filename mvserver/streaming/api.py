@@ -14,6 +14,7 @@ from mvserver.front import ViewChanges, ViewReader
 from mvserver.visible_rows import VisibleRows
 from spark_sinks.base import KeptHistory
 
+DEAD_LETTERS = "dead_letters"  # the kind of a query that writes what is rejected of a relation
 HISTORY = "history.millis"
 """The property of a view's query by which its changes are kept whether somebody watches or not."""
 

@@ -14,7 +14,7 @@ from spark_sinks.base import DeclaredColumn
 from spark_sinks.decode.format import Format
 from spark_sinks.decode.inferred_columns import NESTING_MAX, check_names, column, refused, struct
 from spark_sinks.decode.registered_records import decode_registered
-from spark_sinks.encode.avro_form import avro_form
+from spark_sinks.encode.avro_form import WHOLE_VALUE, avro_form
 from spark_sinks.schema_registry import base
 from spark_sinks.schema_registry.base import RegisteredSchema
 
@@ -39,9 +39,15 @@ def columns_of(schema: RegisteredSchema) -> Sequence[DeclaredColumn]:
     whole = json.loads(schema.text)
     _collect(whole, "", names)
     if not isinstance(whole, Mapping) or whole.get("type") != "record":
-        raise refused("the schema is not that of a record")
+        if isinstance(whole, Mapping) and whole.get("type") in ("map", "array"):
+            raise refused("the schema is that of a map or an array")
+        return [DeclaredColumn(WHOLE_VALUE, _type(whole, "", names, WHOLE_VALUE, 0), not_null=not _may_be_null(whole))]
     fields = whole["fields"]
     return check_names([column(f["name"], _type(f["type"], _space(whole, ""), names, f["name"], 0)) for f in fields])
+
+
+def _may_be_null(schema: Any) -> bool:
+    return isinstance(schema, list) and "null" in schema
 
 
 def _collect(schema: Any, space: str, names: dict[str, Any]) -> None:

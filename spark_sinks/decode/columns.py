@@ -35,12 +35,14 @@ class DecodeColumn:
 @dataclass(frozen=True)
 class RecordFunction:
     """A function of Spark that decodes records by their schemas; registered before its name is used. ``columns`` and
-    ``schemas`` are JSON, ``result`` is its type: the columns as c0, c1 ..., and the reason."""
+    ``schemas`` are JSON, ``result`` is its type: the columns as c0, c1 ..., and the reason. ``owner`` is the class in
+    Java whose ``Decoder`` it is."""
 
     name: str
     columns: str
     schemas: str
     result: str
+    owner: str = "Records"
 
 
 @dataclass(frozen=True)

@@ -82,5 +82,5 @@ def _field(value: Any) -> str:
     return value if isinstance(value, _Digits) else '"' + value.replace('"', '""') + '"'
 
 
-CSV = Format("csv", decode_csv, encoder=encode_csv)
+CSV = Format("csv", decode_csv, encoder=encode_csv, of_keys=True)
 DELIMITED = Format("delimited", decode_csv, encoder=encode_csv)

@@ -16,9 +16,10 @@ from spark_sinks.decode.primitive_format import PRIMITIVE
 from spark_sinks.decode.protobuf_format import PROTOBUF
 from spark_sinks.decode.rows_format import ROWS
 from spark_sinks.decode.text_format import TEXT
+from spark_sinks.decode.xml_format import XML
 from spark_sinks.schema_registry.base import NO_SCHEMAS, KnownSchemas
 
-FORMATS = (PRIMITIVE, JSON, CSV, DELIMITED, PARQUET, ORC, TEXT, AVRO, PROTOBUF, JSON_SCHEMA, ROWS)
+FORMATS = (PRIMITIVE, JSON, CSV, DELIMITED, XML, PARQUET, ORC, TEXT, AVRO, PROTOBUF, JSON_SCHEMA, ROWS)
 
 _BY_NAME = {format_.name: format_ for format_ in FORMATS}
 

@@ -36,7 +36,7 @@ def decode_registered(columns: Sequence[DecodeColumn], value: str, prefix: str, 
 
 
 def _function(columns: Sequence[DecodeColumn], schemas: KnownSchemas) -> RecordFunction:
-    declared = json.dumps([_field(c.name, c.spelling, c.type, c.label, c.not_null) for c in columns])
+    declared = json.dumps(declared_fields(columns))
     known = json.dumps(
         {
             "schemas": [
@@ -49,6 +49,11 @@ def _function(columns: Sequence[DecodeColumn], schemas: KnownSchemas) -> RecordF
     digest = hashlib.blake2b(f"{declared}\0{known}".encode(), digest_size=_DIGEST_BYTES).hexdigest()
     parts = [f"c{i}:{spelled(c.type)}" for i, c in enumerate(columns)]
     return RecordFunction(f"{_NAME}{digest}", declared, known, f"struct<{','.join([*parts, 'reason:string'])}>")
+
+
+def declared_fields(columns: Sequence[DecodeColumn]) -> list[dict[str, Any]]:
+    """The columns as functions in Java are told of them."""
+    return [_field(c.name, c.spelling, c.type, c.label, c.not_null) for c in columns]
 
 
 def _field(name: str, spelling: str | None, kind: DataType, label: str = "", not_null: bool = False) -> dict[str, Any]:

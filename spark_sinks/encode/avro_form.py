@@ -1,4 +1,7 @@
-"""Rows as Avro: every field may be null, so that a later schema may leave it out and an earlier one may lack it."""
+"""Rows as Avro: every field may be null, so that a later schema may leave it out and an earlier one may lack it.
+
+One value that is the whole of a record, or of a key, has a name for that, and a schema without a record around it.
+"""
 
 from __future__ import annotations
 
@@ -13,9 +16,12 @@ from typing import Any
 import fastavro
 from pyspark.sql import types as spark
 
+from mvserver import sqlstates
+from mvserver.errors import SqlError
+from spark_sinks.decode.carriers import is_nested
 from spark_sinks.decode.columns import DecodeColumn
 from spark_sinks.encode.values import Convert, decimal, plain
-from spark_sinks.encode.written import WrittenForm, refused
+from spark_sinks.encode.written import FullName, WrittenForm, null_value, refused
 from spark_sinks.schema_registry.base import AVRO
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -32,7 +38,12 @@ _LOGICAL: dict[type[spark.DataType], dict[str, str]] = {
 }
 
 
+WHOLE_VALUE, WHOLE_KEY = "_value", "_key"
+
+
 def avro_form(name: str, columns: Sequence[DecodeColumn], newest: str | None) -> WrittenForm:
+    if len(columns) == 1 and columns[0].name in (WHOLE_VALUE, WHOLE_KEY) and not is_nested(columns[0].type):
+        return _alone(columns[0], name)
     schema: dict[str, Any] = {"type": "record", **_named(name, newest), "fields": []}
     converts: dict[str, Convert] = {}
     for column in columns:
@@ -54,16 +65,45 @@ def avro_form(name: str, columns: Sequence[DecodeColumn], newest: str | None) ->
     return WrittenForm(AVRO, json.dumps(schema), encode)
 
 
+def _alone(column: DecodeColumn, name: str) -> WrittenForm:
+    schema, convert = _type(column.type, column.name, _named(name, None)["name"])
+    parsed = fastavro.parse_schema(schema)
+
+    def encode(row: bytes) -> bytes:
+        value = json.loads(row, parse_float=Decimal)[column.name]
+        if value is None:
+            raise null_value(column.name, "avro")
+        out = io.BytesIO()
+        fastavro.schemaless_writer(out, parsed, convert(value))
+        return out.getvalue()
+
+    return WrittenForm(AVRO, json.dumps(schema), encode)
+
+
 def _named(name: str, newest: str | None) -> dict[str, str]:
     """Schemas of one subject have one name: another one would not be compatible."""
     known = None
     if newest is not None:
         with contextlib.suppress(ValueError):  # of another kind: the registry says that they do not fit
             known = json.loads(newest)
-    if isinstance(known, Mapping) and known.get("type") == "record":
-        return {key: str(known[key]) for key in ("name", "namespace") if key in known}
     plain = re.sub(r"[^A-Za-z0-9_]", "_", name)
-    return {"name": plain if _NAME.fullmatch(plain) else f"_{plain}"}
+    wanted = {"name": plain if _NAME.fullmatch(plain) else f"_{plain}"}
+    if isinstance(name, FullName) and name.namespace is not None:
+        wanted["namespace"] = name.namespace
+    if not isinstance(known, Mapping) or known.get("type") != "record":
+        return wanted
+    found = {key: str(known[key]) for key in ("name", "namespace") if key in known}
+    if isinstance(name, FullName) and found != wanted:
+        raise SqlError(
+            sqlstates.INVALID_PARAMETER_VALUE,
+            f'records of the subject are called "{_full(found)}", and not "{_full(wanted)}"',
+            hint="Another name would not be compatible: leave it out, or write to another topic.",
+        )
+    return found
+
+
+def _full(name: Mapping[str, str]) -> str:
+    return ".".join(name[key] for key in ("namespace", "name") if key in name)
 
 
 def _type(kind: spark.DataType, column: str, name: str) -> tuple[Any, Convert]:

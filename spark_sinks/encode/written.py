@@ -24,6 +24,17 @@ class WrittenForm:
     encode: Encode
 
 
+class FullName(str):
+    """The name of a record as it was given, with a namespace of Avro's."""
+
+    namespace: str | None
+
+    def __new__(cls, name: str, namespace: str | None) -> FullName:
+        made = super().__new__(cls, name)
+        made.namespace = namespace
+        return made
+
+
 MakeForm = Callable[[str, "Sequence[DecodeColumn]", str | None], WrittenForm]
 """Of a record's name, its columns, and the newest schema of the subject, whose name is kept."""
 

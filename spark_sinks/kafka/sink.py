@@ -14,13 +14,14 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Iterable, Sequence
+from itertools import repeat
 from typing import Any
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
 
 from mvserver import sqlstates
 from mvserver.errors import SqlError
-from spark_sinks.base import Position, SinkRecords
+from spark_sinks.base import Header, Position, SinkRecords
 from spark_sinks.kafka.admin import Cluster, client_settings
 from spark_sinks.kafka.carried import pack, unpack
 from spark_sinks.kafka.errors import could_not_connect, kafka_error, plain, reported, sentence, unreachable
@@ -128,7 +129,8 @@ class KafkaSink:
             self._refused = None
             producer.begin_transaction()
             self._in_transaction = True
-            self._produce(producer, zip(records.keys, records.values, records.timestamps_ms, strict=True))
+            headers = records.headers or repeat((), len(records.keys))
+            self._produce(producer, zip(records.keys, records.values, records.timestamps_ms, headers, strict=True))
             self._carry(producer, notes)
         except KafkaException as error:
             raise self._abort(producer, kafka_error(error)) from error
@@ -236,10 +238,16 @@ class KafkaSink:
         assert self._producer is not None  # noqa: S101 - open() makes it
         return self._producer
 
-    def _produce(self, producer: Producer, records: Iterable[tuple[bytes | None, bytes | None, int | None]]) -> None:
+    def _produce(
+        self,
+        producer: Producer,
+        records: Iterable[tuple[bytes | None, bytes | None, int | None, Sequence[Header]]],
+    ) -> None:
         topic = self._topic
-        for key, value, timestamp in records:
+        for key, value, timestamp, headers in records:
             arguments: dict[str, Any] = {"key": key, "value": value, "on_delivery": self._on_delivery}
+            if headers:
+                arguments["headers"] = list(headers)
             if timestamp is not None and timestamp > 0:
                 arguments["timestamp"] = timestamp
             try:

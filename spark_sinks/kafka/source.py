@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from spark_sinks.base import METADATA, Position, RecordOrder, SourceHealth
+from spark_sinks.base import METADATA, RECORD_HEADERS, Position, RecordOrder, SourceHealth
 from spark_sinks.kafka import positions
 from spark_sinks.kafka.admin import Cluster
 from spark_sinks.kafka.failures import explain
@@ -79,7 +79,7 @@ class TopicHealth:
 class KafkaReader:
     """A :class:`spark_sinks.base.SourceReader` over one topic.
 
-    Besides the raw columns its frames have ``partition int`` and ``offset bigint``.
+    Besides the raw columns its frames have ``partition int``, ``offset bigint`` and the headers as they are.
     """
 
     positions = KafkaPositions()
@@ -218,6 +218,7 @@ def _columns(raw: DataFrame, record_bytes_max: int) -> DataFrame:
         "concat(partition, ':', offset) AS position",
         "timestamp AS record_time",
         f"{METADATA_EXPRESSION} AS {METADATA}",
+        f"headers AS {RECORD_HEADERS}",
         "partition",
         "offset",
     )

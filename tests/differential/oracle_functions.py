@@ -462,6 +462,12 @@ row_function("array<int>", name="array_cat", strict=False)(
     lambda a, b: None if a is None and b is None else [*(a or []), *(b or [])]
 )
 row_function("array<int>", name="array_remove")(lambda items, value: [i for i in items if i != value])
+row_function("array<int>", name="flatten", strict=False)(lambda first, second: [*(first or []), *(second or [])])
+row_function("array<int>", name="array_repeat", strict=False)(lambda value, count: [value] * count)
+row_function("int", name="zip_size")(lambda first, second: min(len(first), len(second)))
+row_function("int", name="zip_all_size")(lambda first, second: max(len(first), len(second)))
+row_function("string", name="zip_second")(lambda first, second: second[1] if min(len(first), len(second)) > 1 else None)
+row_function("string", name="zip_all_second")(lambda first, second: second[1] if len(second) > 1 else None)
 row_function("array<int>", name="array_distinct")(lambda items: list(dict.fromkeys(items)))
 row_function("string", name="array_text", strict=False)(
     lambda items, separator, null: (

@@ -791,6 +791,16 @@ ORACLES: dict[str, tuple[Use, ...]] = {
         _use("(MAP['x', {0}, 'y', {1}])['y']", "{1}", "i i", "i"),
         _use("cardinality(MAP['x', {0}, 'y', 2])", "(2 + 0 * coalesce({0}, 0))", "i", "i"),
     ),
+    "flatten": (_use("flatten(ARRAY[{0}, {1}])", "o_flatten({0}, {1})", "arr arr", "arr"),),
+    "array_repeat": (_use("array_repeat({0}, {1})", "o_array_repeat({0}, {1})", ("i", ("0", "1", "3")), "arr"),),
+    "array_zip": (
+        _use("cardinality(array_zip({0}, 'x', {1}, 'y'))", "o_zip_size({0}, {1})", "arr words", "i"),
+        _use("((array_zip({0}, 'x', {1}, 'y'))[2]).y", "o_zip_second({0}, {1})", "arr words", "s"),
+    ),
+    "array_zip_all": (
+        _use("cardinality(array_zip_all({0}, 'x', {1}, 'y'))", "o_zip_all_size({0}, {1})", "arr words", "i"),
+        _use("((array_zip_all({0}, 'x', {1}, 'y'))[2]).y", "o_zip_all_second({0}, {1})", "arr words", "s"),
+    ),
     "map_keys": (_use("map_keys({0})", "o_map_key_list({0})", "m", "bag"),),
     "map_values": (_use("map_values({0})", "o_map_value_list({0})", "m", "bag"),),
     # --- bytes

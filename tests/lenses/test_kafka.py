@@ -377,7 +377,27 @@ FUNCTIONS: dict[str, Any] = {
     "JSON_EXTRACT_FIRST('{\"a\": \"x\"}', '$.b')": None,
     "JSON_EXTRACT_ALL('{\"hour\": 1, \"minute\": 17}', '$.*')": ["1", "17"],
     "HEADERASSTRING('trace')": "t1",
-    "HEADERKEYS()": ["trace"],
+    "HEADERKEYS()": ["trace", "n"],
+    "HEADERASINT('n')": 7,
+    "HEADERASLONG('n')": 7,
+    "HEADERASDOUBLE('n') / 2": 3.5,
+    "HEADERASFLOAT('n')": 7.0,
+    "HEADERASINT('none')": None,
+    "MKSTRING(TO_DATE('31/01/2024', 'dd/MM/yyyy') + 1M)": "2024-02-29 00:00:00",
+    "FORMAT_TIMESTAMP(_meta.timestamp + 1d - 2h + 3m + 4s, 'dd HH:mm:ss')": "15 20:16:24",
+    "FORMAT_TIMESTAMP(TO_TIMESTAMP('2024-02-29', 'yyyy-MM-dd') + 1y - 1w, 'yyyy-MM-dd')": "2025-02-21",
+    "FORMAT_TIMESTAMP(2d + _meta.timestamp, 'dd')": "16",
+    "FORMAT_TIME(EXTRACT_TIME(_meta.timestamp), 'HH.mm')": "22.13",
+    "MKSTRING(PARSE_TIME_MILLIS('10:11:12.345', 'HH:mm:ss.SSS'))": "10:11:12.345",
+    "MKSTRING(PARSE_TIME_MICROS('10:11', 'HH:mm'))": "10:11:00",
+    "PARSE_TIME_MILLIS('noon', 'HH:mm')": None,
+    "FLATTEN(xss)": ["a", "b", "c"],
+    "REPEAT(t, 2)": ["Straße", "Straße"],
+    "REPEAT(xs, 2)": [["a", "b"], ["a", "b"]],
+    "ZIP(xs, 'x', ns, 'y')": [{"x": "a", "y": 1}],
+    "ZIP_ALL(xs, 'x', ns, 'y')": [{"x": "a", "y": 1}, {"x": "b", "y": None}],
+    "ZIP(xs, 'x', ns, 'y', xs, 'z')": [{"x": "a", "y": 1, "z": "a"}],
+    "ELEMENT_OF(ZIP(xs, 'x', ns, 'y'), 5)": None,
     "CAST(i AS STRING)": "41",
     "CAST('12' AS LONG)": 12,
     "CAST(i AS DOUBLE) / 2": 20.5,
@@ -400,11 +420,19 @@ FUNCTIONS: dict[str, Any] = {
 
 def test_every_function(session: Connection[tuple[Any, ...]], broker: Broker) -> None:
     session.execute(
-        "CREATE STREAM fs (t VARCHAR, n VARCHAR, i INTEGER, xs ARRAY<VARCHAR>, part STRUCT<a STRUCT<b INTEGER>>) WITH "
+        "CREATE STREAM fs (t VARCHAR, n VARCHAR, i INTEGER, xs ARRAY<VARCHAR>, ns ARRAY<INTEGER>, "
+        "xss ARRAY<ARRAY<VARCHAR>>, part STRUCT<a STRUCT<b INTEGER>>) WITH "
         "('topic' = 'fs', 'value.format' = 'json', 'topic.partitions' = 1, 'topic.replicas' = 1)"
     )
-    row = {"t": "Straße", "i": 41, "xs": ["a", "b"], "part": {"a": {"b": 5}}}
-    broker.put("fs", (b"kept as it is", as_json(row), 0), headers=[("trace", b"t1")])
+    row = {
+        "t": "Straße",
+        "i": 41,
+        "xs": ["a", "b"],
+        "ns": [1],
+        "xss": [["a", "b"], None, ["c"]],
+        "part": {"a": {"b": 5}},
+    }
+    broker.put("fs", (b"kept as it is", as_json(row), 0), headers=[("trace", b"t1"), ("n", b"7")])
     items = ", ".join(f"{text} AS r{number}" for number, text in enumerate(FUNCTIONS))
     run(session, f"SET defaults.topic.autocreate = true; INSERT INTO functions SELECT STREAM {items} FROM fs")
     ((key, found),) = broker.records("functions", 1)

@@ -17,6 +17,7 @@ from mvserver.lenses.program import (
     RowKind,
     Select,
     Selection,
+    Span,
     Wildcard,
 )
 
@@ -208,3 +209,25 @@ def test_what_a_program_begins_with() -> None:
         "SELECT 1",
     ):
         assert not is_program(text), text
+
+
+def test_lengths_of_time() -> None:
+    problems = Problems()
+    program = parse_program("INSERT INTO t SELECT STREAM a + 1M - 15m AS x, 2w + b AS y FROM s", problems)
+    assert not problems
+    first, second = (each.expression for each in program.inserts[0].select.projections if isinstance(each, Projection))
+    assert isinstance(first, Binary)
+    assert isinstance(second, Binary)
+    assert (first.right, second.left) == (
+        Span(15, "MINUTE", first.right.place), Span(2, "WEEK", second.left.place)
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("text", ["a + 1x", "a + 5ms", "a + 12345678901d"])
+def test_lengths_of_time_that_are_none(text: str) -> None:
+    problems = Problems()
+    parse_program(f"INSERT INTO t SELECT STREAM {text} AS x FROM s", problems)
+    (found,) = problems
+    assert (found.place.column, found.hint) == (
+        33, "A length of time is a number with y, M, w, d, h, m or s, as 1d."
+    )  # fmt: skip

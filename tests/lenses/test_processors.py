@@ -146,13 +146,14 @@ WRONG = (
     (GO + "SELECT STREAM *, field1 FROM input-topic", "42701", '1:70: field "field1" is given more than once'),
     (GO + "SELECT STREAM CAST(field2 AS UUID) AS x FROM input-topic", "42704", "1:67: type UUID does not exist"),
     (GO + "SELECT TABLE field2 AS _key, field1 FROM input-topic", "0A000", "1:66: a TABLE keeps its key"),
-    (GO + "SELECT STREAM field1 > 1 AS _key, field1 FROM input-topic",
-     "0A000", "1:51: a key of type BOOLEAN cannot be"),
+    (GO + "SELECT STREAM CAST(field3 AS DATE) AS _key, field1 FROM input-topic",
+     "0A000", "1:51: a key of type DATE cannot be"),
     (GO + "STORE KEY AS INT SELECT STREAM * FROM input-topic",
      "42804", "1:51: STORE KEY AS INT does not fit a key of type"),
     (GO + "STORE VALUE AS STRING SELECT STREAM * FROM input-topic",
      "42804", "1:51: the value has fields and is not STRING"),
-    (GO + "STORE VALUE AS XML SELECT STREAM * FROM input-topic", "0A000", "1:51: STORE VALUE AS XML is not supported"),
+    (GO + "STORE KEY AS XML SELECT STREAM field1 AS _key.a, field2 FROM input-topic", "0A000",
+     "1:51: STORE KEY AS XML is not supported"),
     (GO + "STORE VALUE AS AVRO SELECT STREAM * FROM input-topic", "55000", '1:51: store "k" names no schema registry'),
     (GO + "SELECT TABLE COUNT(*) FROM amounts WINDOW BY TUMBLE 1m GROUP BY _key",
      "42601", "1:88: WINDOW BY is for streams"),
@@ -183,7 +184,22 @@ WRONG = (
      "22023", '1:5: setting "nonsense.key" is not known'),
     ("SET auto.offset.reset = middle; " + GO + "SELECT STREAM * FROM amounts",
      "22023", '1:5: setting "auto.offset.reset"'),
-    ("SET error.policy = dlq; " + GO + "SELECT STREAM * FROM amounts", "0A000", "1:5: a topic of dead letters is not"),
+    ("SET error.policy = dlq; " + GO + "SELECT STREAM * FROM amounts",
+     "22023", '1:5: setting "error.policy" = dlq needs the setting "dead.letter.queue"'),
+    ("SET error.policy.read = dlq; SET dead.letter.queue = nowhere; SET topic.out.autocreate = true; "
+     "INSERT INTO out SELECT STREAM * FROM amounts", "42704", '1:34: topic "nowhere" does not exist'),
+    ("SET error.policy = dlq; SET dead.letter.queue = countries; " + GO + "SELECT STREAM * FROM amounts",
+     "42804", '1:29: topic "countries" has other records'),
+    ("SET error.policy = dlq; SET dead.letter.queue = t; " + GO + "SELECT STREAM * FROM amounts",
+     "42804", '1:29: topic "t" is a target of the program'),
+    ("SET error.policy = dlq; SET dead.letter.queue = amounts; " + GO + "SELECT STREAM * FROM amounts",
+     "42804", '1:29: topic "amounts" has other records'),
+    ("SET error.policy.write = continue; " + GO + "SELECT STREAM * FROM amounts",
+     "0A000", "1:5: a row that cannot be written is not left out"),
+    ("SET defaults.topic.value.avro.record = 'a b'; " + GO + "SELECT STREAM * FROM amounts",
+     "22023", '1:5: setting "defaults.topic.value.avro.record" is no name of Avro'),
+    ("SET error.policy.write = dlq; " + GO + "SELECT STREAM * FROM amounts",
+     "0A000", "1:5: a row that cannot be written is not left out"),
     ("SET defaults.topic.partitions = many; " + GO + "SELECT STREAM * FROM amounts", "22023", "1:5: setting"),
     ("INSERT INTO amounts SELECT STREAM * FROM amounts", "0A000", "1:13: the query would read what it writes"),
     ("INSERT INTO countries SELECT STREAM field1 FROM input-topic",
@@ -289,6 +305,11 @@ def target_of(bench: Bench, text: str, name: str = "out") -> str:
          "WHERE item.sku != 'x' AND tag LIKE 'a%'",
          "stream: id INTEGER, sku VARCHAR, tag VARCHAR"),
         ("INSERT INTO out SELECT TABLE COUNT(*) AS n FROM baskets LATERAL items AS item GROUP BY item.sku", None),
+        ("INSERT INTO out SELECT STREAM COUNT(item.sku) AS n, MAX(tag) AS tag FROM baskets LATERAL items AS item "
+         "LATERAL item.tags AS tag WHERE tag != 'x' WINDOW BY TUMBLE 1m GROUP BY item.sku",
+         "changelog: _key.sku VARCHAR, _key.window_start TIMESTAMP, _key.window_end TIMESTAMP, n BIGINT, tag VARCHAR"),
+        ("INSERT INTO out SELECT STREAM a.id, item.sku FROM baskets AS a JOIN baskets AS b ON a.id = b.id WITHIN 5m "
+         "LATERAL b.items AS item", "stream: _key INTEGER, id INTEGER, sku VARCHAR"),
         ("INSERT INTO out SELECT STREAM COUNT(*) AS n FROM baskets LATERAL items AS item GROUP BY item.sku",
          "changelog: _key VARCHAR, n BIGINT"),
         ("WITH n AS (SELECT TABLE COUNT(*) AS n FROM merchants GROUP BY platform); "
@@ -332,6 +353,64 @@ def test_settings_act_on_topics_and_sources(bench: Bench) -> None:
     (source,) = [each for each in bench.catalog.relations.all() if each.name == "p.source1"]
     assert source.property("source.deserialization.error.handling") == "TERMINATE"
     assert {dict(query.properties)["starting.position"] for query in bench.catalog.queries.all()} == {"latest"}
+
+
+def test_dead_letters_are_queries_of_the_processor(bench: Bench) -> None:
+    create(
+        bench,
+        "SET error.policy = dlq; SET dead.letter.queue = 'dead-letters'; SET defaults.topic.autocreate = true; "
+        "WITH t AS (SELECT TABLE * FROM amounts); INSERT INTO sums SELECT TABLE SUM(_value) AS s FROM t GROUP BY _key; "
+        "INSERT INTO raw SELECT STREAM * FROM amounts; INSERT INTO other SELECT STREAM * FROM countries",
+    )
+    queries = bench.catalog.queries.all()
+    letters = [query for query in queries if query.kind == "dead_letters"]
+    relations = {each.id: each for each in bench.catalog.relations.all()}
+    read = {name for query in letters for name in [relations[query.source_ids[0]].entity]}
+    assert (len(queries), len(letters), read) == (6, 3, {"amounts", "countries"})
+    (sink,) = {query.sink_id for query in letters}
+    assert [(c.name, c.type) for c in relations[sink].columns] == [("_key", "VARBINARY"), ("_value", "VARBINARY")]
+    assert relations[sink].entity == relations[sink].name == "dead-letters"
+    assert {relations[query.source_ids[0]].property("source.deserialization.error.handling") for query in letters} == {
+        "IGNORE_AND_LOG"
+    }
+    assert "dead-letters" in bench.stores.place("KAFKA", "h:1").made
+    described = [(row["target"], row["kind"]) for row in bench.run("DESCRIBE PROCESSOR p")]
+    assert described.count(("dead-letters", "DEAD LETTERS")) == 3
+    bench.run("DROP PROCESSOR p")
+    assert not bench.catalog.queries.all()
+
+
+def test_dead_letters_need_headers(bench: Bench) -> None:
+    bench.run("CREATE STORE f WITH ('type' = FILE, 'uris' = '.')", "USE STORE f")
+    bench.run("CREATE STREAM plain (a INTEGER) WITH ('topic' = 'plain', 'value.format' = 'json')")
+    error = told(
+        bench,
+        "SET defaults.topic.autocreate = true; SET error.policy = dlq; SET dead.letter.queue = dead; "
+        "INSERT INTO out SELECT STREAM a FROM plain",
+    )
+    assert (error.sqlstate, error.message) == (
+        "0A000", "line 1, column 67: a topic of dead letters is not supported in a store of type FILE"
+    )  # fmt: skip
+
+
+def test_settings_of_clients_are_told_of(bench: Bench) -> None:
+    create(
+        bench,
+        "SET linger.ms = 5; SET consumer.fetch.min.bytes = 1; SET num.standby.replicas = 1; SET isolation.level = x; "
+        "SET defaults.topic.autocreate = true; INSERT INTO raw SELECT STREAM * FROM amounts",
+    )
+    keys = ("linger.ms", "consumer.fetch.min.bytes", "num.standby.replicas", "isolation.level")
+    assert {f'setting "{key}" has no effect here' for key in keys} <= set(map(str, bench.notices))
+
+
+def test_a_queue_without_its_policy_does_nothing(bench: Bench) -> None:
+    create(
+        bench,
+        "SET dead.letter.queue = 'nowhere'; SET defaults.topic.autocreate = true; "
+        "INSERT INTO raw SELECT STREAM * FROM amounts",
+    )
+    assert [query.kind for query in bench.catalog.queries.all()] == ["insert_into"]
+    assert any('setting "dead.letter.queue" has no effect here' in str(notice) for notice in bench.notices)
 
 
 def test_the_queries_of_a_processor_fail_together_and_start_again(bench: Bench) -> None:

@@ -88,6 +88,8 @@ def test_fields_come_from_the_registry_and_avro_is_written(world: World) -> None
         world.server,
         f"""
         SET defaults.topic.autocreate = true;
+        SET defaults.topic.value.avro.namespace = org.shop;
+        SET topic.`{copies}`.value.avro.record = Copy;
         INSERT INTO {copies} SELECT STREAM itemId AS _key, itemId, pieces * 2 AS doubled, note, _key.no FROM {topic};
         INSERT INTO {counts} STORE VALUE AS JSON SELECT TABLE SUM(pieces) AS pieces FROM {topic} GROUP BY _key.shop;
         INSERT INTO {keyed} STORE KEY AS AVRO VALUE AS JSON SELECT TABLE SUM(pieces) AS pieces FROM {topic}
@@ -115,3 +117,53 @@ def test_fields_come_from_the_registry_and_avro_is_written(world: World) -> None
         ({"item": "cup", "no": 11}, {"pieces": 1}),
         ({"item": "tea", "no": 10}, {"pieces": 5}),
     ]
+
+    latest = world.registry.client.get_latest_version(f"{copies}-value").schema.schema_str
+    assert latest is not None
+    assert [json.loads(latest)[key] for key in ("namespace", "name")] == ["org.shop", "Copy"]
+
+
+def test_one_value_is_avro_without_a_record_around_it(world: World) -> None:
+    mark = uuid.uuid4().hex[:8]
+    topic, names, days = (f"{name}-{mark}" for name in ("goods", "names", "days"))
+    create_topic(world.broker, topic, 1)
+    value_id = world.register(topic, VALUE)
+    producer = Producer({"bootstrap.servers": world.broker.bootstrap})
+    for item, pieces in (("tea", 2), ("cup", 1)):
+        producer.produce(topic, value=record(VALUE, {"itemId": item, "pieces": pieces, "note": None}, value_id))
+    assert producer.flush(30) == 0
+    run(
+        world.server,
+        f"""
+        SET defaults.topic.autocreate = true;
+        INSERT INTO {names} STORE KEY AS AVRO VALUE AS AVRO
+        SELECT STREAM CAST(pieces AS LONG) AS _key, itemId AS _value FROM {topic};
+        INSERT INTO {days} STORE KEY AS AVRO VALUE AS AVRO
+        SELECT STREAM COUNT(*) AS _value FROM {topic}
+        GROUP BY TO_DATE('2024-05-0' || CAST(pieces AS STRING), 'yyyy-MM-dd');
+        """,
+    )
+    assert [
+        (of_avro(world, names, key, MessageField.KEY), of_avro(world, names, value))
+        for key, value in written(world, names, 2)
+    ] == [(2, "tea"), (1, "cup")]
+    texts = [
+        world.registry.client.get_latest_version(f"{subject}").schema.schema_str
+        for subject in (f"{names}-key", f"{names}-value", f"{days}-key")
+    ]
+    assert [json.loads(text or "") for text in texts] == ["long", "string", {"type": "int", "logicalType": "date"}]
+    # What was written is read by the schemas that were registered with it, key and value.
+    run(
+        world.server,
+        f"""
+        SET defaults.topic.autocreate = true;
+        INSERT INTO {names}-back STORE KEY AS LONG VALUE AS JSON
+        SELECT STREAM _key * 10 AS _key, UPPER(_value) AS name FROM {names};
+        INSERT INTO {days}-back STORE KEY AS STRING VALUE AS JSON
+        SELECT TABLE SUM(_value) AS n FROM {days} GROUP BY MKSTRING(_key);
+        """,
+    )
+    assert [(int.from_bytes(key, "big"), json.loads(value)) for key, value in written(world, f"{names}-back", 2)] == [
+        (20, {"name": "TEA"}), (10, {"name": "CUP"})
+    ]  # fmt: skip
+    Broker(world.broker.bootstrap).rows(f"{days}-back", {b"2024-05-02": {"n": 1}, b"2024-05-01": {"n": 1}})

@@ -41,6 +41,11 @@ _TEXTS = (
     ("REGEXP({0}, '([a-z])([0-9])')", "regexp_match({0}, '([a-z])([0-9])')"),
     ("LENGTH({0})", "length({0})"), ("INDEXOF({0}, 'b')", "strpos({0}, 'b') - 1"), ("{0} LIKE '%a%'", "{0} LIKE '%a%'"),
     ("{0} IN ('', 'red', 'zz9')", "{0} IN ('', 'red', 'zz9')"), ("ISNULL({0})", "{0} IS NULL"),
+    ("REPEAT({0}, 2)", "array_fill({0}, ARRAY[2])"),
+    ("SIZEOF(FLATTEN(REGEX_MATCHES({0}, '([a-z])([0-9])')))",
+     "CASE WHEN {0} IS NOT NULL THEN (SELECT 2 * count(*) FROM regexp_matches({0}, '([a-z])([0-9])', 'g')) END"),
+    ("SIZEOF(ZIP_ALL(REGEXP({0}, '([a-z])([0-9])'), 'x', REPEAT({0}, 3), 'y'))",
+     "CASE WHEN regexp_match({0}, '([a-z])([0-9])') IS NOT NULL THEN 3 END"),
 )  # fmt: skip
 _NUMBERS = (
     ("{0} + 1", "{0} + 1"), ("{0} * 3 - 2", "{0} * 3 - 2"), ("{0} % 4", "{0} % 4"), ("{0} / 3", "{0} / 3"),
@@ -49,6 +54,8 @@ _NUMBERS = (
     ("CAST({0} AS STRING)", "{0}::text"), ("COALESCE({0}, 0)", "coalesce({0}, 0)"), ("{0} > 7", "{0} > 7"),
     ("CASE WHEN {0} >= 10 THEN 'many' ELSE 'few' END", "CASE WHEN {0} >= 10 THEN 'many' ELSE 'few' END"),
     ("ISNOTNULL({0})", "{0} IS NOT NULL"), ("SIGN({0})", "sign({0})"), ("MOD({0}, 5)", "{0} % 5"),
+    ("FORMAT_TIMESTAMP(TIMESTAMP_MILLIS(CAST({0} AS LONG) * 86400000) + 1M - 3h, 'yyyy-MM-dd HH')",
+     "to_char(timestamp 'epoch' + {0} * interval '1 day' + interval '1 month -3 hours', 'YYYY-MM-DD HH24')"),
 )  # fmt: skip
 _JSON = (
     ("JSON_EXTRACT_FIRST({0}, '$.a')", "({0}::jsonb -> 'a')::text"),
@@ -106,6 +113,14 @@ class Insert:
 
 
 @dataclass(frozen=True)
+class Letters:
+    """Where the dead letters of a program are, and which topics it reads, and whether as TABLEs."""
+
+    target: str
+    sources: tuple[tuple[str, bool], ...]
+
+
+@dataclass(frozen=True)
 class _Source:
     """A WITH, and the CTE that it is there; both have the columns _key, g, v, t, b and j, theirs also ts."""
 
@@ -117,6 +132,7 @@ class _Source:
     reads: str = ""  # FROM, where it is no WITH
     named: Mapping[str, str] = field(default_factory=dict)  # how columns are named there
     functions: bool = True  # whether functions may be over its rows
+    topics: tuple[tuple[str, bool], ...] = ()  # that it reads, and whether as TABLEs
 
     @property
     def from_(self) -> str:
@@ -137,8 +153,8 @@ class LensesWriter:
         self._windows = 0
         self._joins = rng.sample(_JOINS, len(_JOINS))
 
-    def next(self, inserts: int = 3) -> tuple[str, tuple[Insert, ...]]:
-        """A program, and what each of its INSERTs writes."""
+    def next(self, inserts: int = 3) -> tuple[str, tuple[Insert, ...], Letters | None]:
+        """A program, what each of its INSERTs writes, and where it writes its dead letters."""
         self._programs += 1
         ours, theirs = [], []
         sources: list[_Source] = []
@@ -154,9 +170,15 @@ class LensesWriter:
         ours.append(mine)
         theirs.append(its)
         ctes = ", ".join(theirs)
-        found = [self._insert(index, source) for index, source in enumerate(self._chosen(sources, inserts))]
-        text = "\n".join([SETTINGS, *ours, *(f"INSERT INTO {each.target} {each.ours};" for each in found)])
-        return text, tuple(replace(each, theirs=f"WITH {ctes} {each.theirs}") for each in found)
+        chosen = self._chosen(sources, inserts)
+        found = [self._insert(index, source) for index, source in enumerate(chosen)]
+        letters, settings = None, [SETTINGS]
+        if self._programs % 2:
+            read = dict.fromkeys(topic for source in chosen for topic in source.topics)
+            letters = Letters(f"lo-{self._topics[0]}-{self._programs}-dead", tuple(read))
+            settings.append(f"SET error.policy = dlq; SET dead.letter.queue = '{letters.target}';")
+        text = "\n".join([*settings, *ours, *(f"INSERT INTO {each.target} {each.ours};" for each in found)])
+        return text, tuple(replace(each, theirs=f"WITH {ctes} {each.theirs}") for each in found), letters
 
     def _chosen(self, sources: Sequence[_Source], count: int) -> Sequence[_Source]:
         every = [*sources, self._directly(sources[-1])]
@@ -184,7 +206,7 @@ class LensesWriter:
             f"{name} AS ({select} FROM {records}_{'table' if table else 'stream'} WHERE {its}), {name}_versions AS "
             f"({select}, n, coalesce({its}, false) AS there FROM {records}_all WHERE _key IS NOT NULL)"
         )
-        return _Source(name, table, clauses=clauses), ours, theirs
+        return _Source(name, table, clauses=clauses, topics=((topic, table),)), ours, theirs
 
     def _join(self, left: _Source, right: _Source, side: str) -> tuple[_Source, str, str]:
         kind = ", ".join("TABLE" if source.table else "STREAM" for source in (left, right))
@@ -218,7 +240,7 @@ class LensesWriter:
         of_groups = table and side == "OUTER"
         clauses = (f"{side} JOIN of {kind}", *left.clauses, *right.clauses)
         made = _Source("d", table, not of_groups, windowed=False, clauses=clauses, functions=not of_groups)
-        return made, ours, theirs
+        return replace(made, topics=(*left.topics, *right.topics)), ours, theirs
 
     def _directly(self, joined: _Source) -> _Source:
         """The join itself in the FROM of an INSERT."""
@@ -267,7 +289,7 @@ class LensesWriter:
             ("j", _JSON),
         ):
             ours, theirs = rng.choice(forms)
-            if source.reads and ours.startswith("REGEXP") and source.table:
+            if source.reads and ours.startswith(("REGEXP", "REPEAT")) and source.table:
                 continue  # an array cannot pass the join
             found.append((ours.format(source.column(column)), theirs.format(column)))
         return rng.sample(found, 6)

@@ -22,7 +22,7 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 
 from mvserver.demo.kafka_broker import KafkaBroker
 from tests.faults.live import LiveServer, temporary_server
-from tests.oracle.lenses_programs import HELPERS, Insert, LensesWriter
+from tests.oracle.lenses_programs import HELPERS, Insert, LensesWriter, Letters
 from tests.oracle.lenses_records import FIELDS, PARTITIONS, Record, ends, load, records
 from tests.services.kafka import create_topic
 
@@ -66,7 +66,7 @@ def test_targets_are_what_postgresql_computes(
     producer = Producer({"bootstrap.servers": kafka_broker.bootstrap})
     _produce(producer, topics, [piece[0] for piece in pieces], rng)
     _produce(producer, whole, given, rng)
-    inserts = _register(server, LensesWriter(rng, topics, whole), programs)
+    inserts, letters = _register(server, LensesWriter(rng, topics, whole), programs)
     print(f"{time.monotonic() - began:.0f} s until all was registered")
     for number in range(1, kills + 2):
         _produce(producer, topics, [piece[number] for piece in pieces], rng)
@@ -83,6 +83,38 @@ def test_targets_are_what_postgresql_computes(
     print(dict(Counter(clause for each in inserts for clause in set(each.clauses))))
     wrong = _differences(kafka_broker, server, inserts, expected)
     assert wrong == [], "\n".join(wrong)
+    by_topic = dict(zip((*topics, *whole), (*given, *given), strict=True))
+    for each in letters:
+        _compare_letters(kafka_broker, each, by_topic)
+
+
+def _compare_letters(broker: KafkaBroker, letters: Letters, given: dict[str, Sequence[Record]]) -> None:
+    """A STREAM rejects what has no value, a TABLE what has no key: each of them is there once, as it was."""
+    wanted = Counter(
+        (topic, each.key, None if each.payload is None else each.payload.decode())
+        for topic, table in letters.sources
+        for each in given[topic]
+        if (each.key if table else each.value) is None
+    )
+    deadline = time.monotonic() + SETTLE_S
+    while True:
+        found, places = _letters(broker, letters.target)
+        if found == wanted or time.monotonic() > deadline:
+            break
+    assert found == wanted, (letters, found - wanted, wanted - found)
+    assert len(set(places)) == len(places), letters
+
+
+def _letters(broker: KafkaBroker, topic: str) -> tuple[Counter[Any], list[Any]]:
+    found: Counter[Any] = Counter()
+    places = []
+    for message in _messages(broker, topic):
+        headers = {name: value.decode() for name, value in message.headers()}
+        source = headers["error.topic"]
+        key, value = (None if part is None else part.decode() for part in (message.key(), message.value()))
+        found[source, key, value] += 1
+        places.append((source, headers["error.partition"], headers["error.offset"]))
+    return found, places
 
 
 def _pieces(rng: random.Random, given: Sequence[Record], count: int) -> list[Sequence[Record]]:
@@ -101,22 +133,24 @@ def _produce(producer: Producer, topics: Sequence[str], pieces: Sequence[Sequenc
     assert producer.flush(30) == 0
 
 
-def _register(server: LiveServer, writer: LensesWriter, programs: int) -> list[Insert]:
-    """The INSERTs of those that are not refused; a few forms are, by name."""
+def _register(server: LiveServer, writer: LensesWriter, programs: int) -> tuple[list[Insert], list[Letters]]:
+    """The INSERTs of those that are not refused, and their dead letters; a few forms are refused, by name."""
     found: list[Insert] = []
+    letters: list[Letters] = []
     refused: list[str] = []
     with server.connect() as connection:
         connection.execute("USE STORE k")
         for _ in range(programs):
-            text, inserts = writer.next(3 if programs > EACH_CHANGE else 2)
+            text, inserts, dead = writer.next(3 if programs > EACH_CHANGE else 2)
             try:
                 connection.execute(f"LENSES $${text}$$".encode())
             except psycopg.errors.FeatureNotSupported as error:
                 refused.append(f"{text}\n  {error}")
             else:
                 found += inserts
+                letters += [] if dead is None else [dead]
     assert len(refused) <= programs // 5, "\n".join(refused)
-    return found
+    return found, letters
 
 
 # --- what is there --------------------------------------------------------------------------------------------------
@@ -142,19 +176,26 @@ def _differences(
     return [*wrong.values(), server.log_tail()] if wrong else []
 
 
-def _ours(broker: KafkaBroker, insert: Insert) -> Rows:
+def _messages(broker: KafkaBroker, topic: str) -> Iterator[Any]:
+    """All that are committed."""
     consumer = Consumer(
         {"bootstrap.servers": broker.bootstrap, "group.id": uuid.uuid4().hex, "isolation.level": "read_committed",
          "enable.partition.eof": True}
     )  # fmt: skip
-    consumer.assign([TopicPartition(insert.target, 0, 0)])
-    all_: Rows = []
-    last: dict[bytes | None, tuple[Any, ...]] = {}
+    consumer.assign([TopicPartition(topic, 0, 0)])
     while True:
         message = consumer.poll(20)
-        assert message is not None, insert.target
+        assert message is not None, topic
         if message.error() is not None:
             break
+        yield message
+    consumer.close()
+
+
+def _ours(broker: KafkaBroker, insert: Insert) -> Rows:
+    all_: Rows = []
+    last: dict[bytes | None, tuple[Any, ...]] = {}
+    for message in _messages(broker, insert.target):
         raw = message.value()
         if raw is None:
             last.pop(message.key(), None)
@@ -162,7 +203,6 @@ def _ours(broker: KafkaBroker, insert: Insert) -> Rows:
         value = json.loads(raw)
         last[message.key()] = row = tuple(value[name] for name in insert.names)
         all_.append((None if message.key() is None else message.key().decode(), row))
-    consumer.close()
     return [(None if key is None else key.decode(), row) for key, row in last.items()] if insert.keyed else all_
 
 

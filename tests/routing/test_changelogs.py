@@ -75,7 +75,7 @@ def test_in_a_store_of_files_records_have_no_key(filled: Bench) -> None:
     [
         ("CREATE CHANGELOG c (a INTEGER PRIMARY KEY) WITH ('store' = k)",
          "22023", 'a changelog needs the property "value.format"',
-         "Formats are json, csv, delimited, primitive, avro, protobuf, json_schema."),
+         "Formats are json, csv, delimited, xml, primitive, avro, protobuf, json_schema."),
         (with_properties("'enable.upsert.mode' = 'false'"),
          "0A000", "a changelog whose records say themselves what they change is not supported",
          "Leave the property out: the last record of a key counts, and one without a value deletes."),
@@ -84,7 +84,8 @@ def test_in_a_store_of_files_records_have_no_key(filled: Bench) -> None:
          "Name one with UPDATE STORE name WITH ('schema_registry.name' = registry)."),
         (with_properties("'key.format' = 'primitive'", "a INTEGER, b INTEGER, PRIMARY KEY (a, b)"),
          "42804", "the primary key does not fit key.format primitive",
-         "A primitive key is one column of type SMALLINT, INTEGER, BIGINT or VARCHAR; use json."),
+         "A primitive key is one column of type SMALLINT, INTEGER, BIGINT, FLOAT, DOUBLE, BOOLEAN, VARCHAR or "
+         "VARBINARY; use json."),
         (with_properties("'key.type' = 'BIGINT'"),
          "42804", "key.type BIGINT does not fit the primary key with key.format primitive",
          "Leave the property out: it follows from the primary key."),

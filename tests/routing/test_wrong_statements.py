@@ -76,8 +76,14 @@ WRONG = [
      'store "k" names no schema registry, which the format avro needs'),
     ("CREATE STREAM s (a INT) WITH ('store' = f, 'value.format' = avro)", "0A000",
      'value.format "avro" is not supported in a store of type FILE'),
-    ("CREATE STREAM s (a INT) WITH ('store' = k, 'value.format' = xml)", "22023",
-     'property "value.format" cannot be "xml"'),
+    ("CREATE STREAM s (a ARRAY<INT>, b INT) WITH ('store' = k, 'value.format' = json, 'key.columns' = 'a', "
+     "'key.format' = csv)", "0A000", 'column "a" of type ARRAY<INTEGER> cannot be written in the format csv'),
+    ("CREATE STREAM s (a DATE, b INT) WITH ('store' = k, 'value.format' = json, 'key.columns' = 'a', "
+     "'key.format' = primitive)", "42804", 'property "key.columns" does not fit key.format primitive'),
+    ("CREATE STREAM s (a MAP<VARCHAR, INT>) WITH ('store' = k, 'value.format' = xml)", "0A000",
+     'column "a" cannot be in a record of XML: the format xml has no MAP<VARCHAR, INTEGER>'),
+    ("CREATE STREAM s (a INT) WITH ('store' = k, 'value.format' = yaml)", "22023",
+     'property "value.format" cannot be "yaml"'),
     ("CREATE STREAM s (a INT) WITH ('store' = k, 'value.format' = parquet)", "0A000",
      'value.format "parquet" is not supported in a store of type KAFKA'),
     ("CREATE STREAM s (a INT) WITH ('store' = k, 'value.format' = json, 'colour' = 'red')", "22023",

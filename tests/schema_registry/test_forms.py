@@ -12,6 +12,7 @@ from typing import Any
 import fastavro
 import pytest
 from google.protobuf import json_format
+from pyspark.sql.types import LongType
 
 from mvserver.errors import SqlError
 from mvserver.sql.types import parse_type
@@ -19,6 +20,7 @@ from mvserver.streaming.spark.types import spark_type
 from spark_sinks.decode import DecodeColumn
 from spark_sinks.encode.avro_form import avro_form
 from spark_sinks.encode.protobuf_form import _class, protobuf_form
+from spark_sinks.encode.written import FullName
 
 ROW: dict[str, tuple[str, Any]] = {
     "b": ("BOOLEAN", True), "t": ("TINYINT", -1), "i": ("INTEGER", 7), "l": ("BIGINT", 2**62), "f": ("FLOAT", 0.5),
@@ -103,3 +105,24 @@ def test_a_null_in_an_array_is_not_lost() -> None:
     with pytest.raises(SqlError) as raised:
         form.encode(b'{"a": [1, null]}')
     assert raised.value.sqlstate == "22000"
+
+
+def test_names_that_are_given_to_records_of_avro() -> None:
+    given = FullName("Sale", "org.shop")
+    schema = json.loads(avro_form(given, columns("i"), None).schema)
+    assert (schema["namespace"], schema["name"]) == ("org.shop", "Sale")
+    assert json.loads(avro_form(given, columns("i"), json.dumps(schema)).schema) == schema
+    other = json.dumps({**schema, "name": "Purchase"})
+    with pytest.raises(SqlError) as caught:
+        avro_form(given, columns("i"), other)
+    assert caught.value.message == 'records of the subject are called "org.shop.Purchase", and not "org.shop.Sale"'
+    assert json.loads(avro_form("out", columns("i"), other).schema)["name"] == "Purchase"
+
+
+def test_one_value_has_no_record_around_it() -> None:
+    column = DecodeColumn("_value", LongType(), "BIGINT")
+    form = avro_form("out", [column], None)
+    assert json.loads(form.schema) == "long"
+    assert form.encode(b'{"_value":-3}') == b"\x05"
+    with pytest.raises(SqlError, match='column "_value" is NULL, which the format avro cannot have as a value'):
+        form.encode(b'{"_value":null}')

@@ -21,6 +21,7 @@ def decoded(
 
     from mvserver.sql.types import parse_type
     from mvserver.streaming.batch.evaluate import _normal
+    from mvserver.streaming.spark.record_functions import register
     from mvserver.streaming.spark.types import spark_type
     from spark_sinks.decode import DecodeColumn, decode
 
@@ -29,6 +30,7 @@ def decoded(
 
     def rows_of(*, trial: bool) -> list[list[Any]]:
         program, frame = decode(value_format, columns, "value", "d_", trial=trial), raw
+        register(spark, program.functions)
         for stage in program.stages:
             frame = frame.selectExpr("*", *stage)
         references = [f"{reference} AS o{i}" for i, (_, reference) in enumerate(program.columns)]

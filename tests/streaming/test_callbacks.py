@@ -16,6 +16,7 @@ from mvserver.streaming.pipeline.generation import run_generation
 from mvserver.streaming.pipeline.pipeline import Pipeline, PipelineServices
 from mvserver.streaming.push.bounded import BoundedReads
 from mvserver.streaming.queries.csas import SinkQuery
+from mvserver.streaming.queries.outgoing import Rows
 from mvserver.streaming.queries.record_form import RecordForm
 from mvserver.streaming.spark.guard import Unguarded
 from spark_sinks.file.entity_files import DirectoryFiles
@@ -101,8 +102,9 @@ def test_a_query_that_writes_lets_go_of_its_source() -> None:
         committed=lambda query_ids: None,
     )
     nothing = cast(Any, None)
-    form = RecordForm(nothing, nothing)
-    running = SinkQuery(query, target("SELECT i FROM events").plan, cast(Any, reader), form, nothing, services)
+    form, made = RecordForm(nothing, nothing), target("SELECT i FROM events")
+    rows = Rows(made, cast(Any, made.plan), form)
+    running = SinkQuery(query, made.plan, cast(Any, reader), form, rows, nothing, services)
     running.start()
     assert reader.closed == 0
     running.stop()

@@ -22,6 +22,7 @@ from mvserver.streaming.pipeline.running_state import RunningState
 from mvserver.streaming.pipeline.subscribers import Subscriber
 from mvserver.streaming.queries.csas import SinkQuery
 from mvserver.streaming.queries.held_histories import HeldHistories
+from mvserver.streaming.queries.outgoing import Rows
 from mvserver.streaming.queries.record_form import RecordForm
 from spark_sinks.base import Position
 from spark_sinks.duckdb.ledger.ledger import HistoryRow
@@ -110,7 +111,9 @@ def writing(source: Changing, writer: Writer, start: str) -> SinkQuery:
     query = Query("q0", "csas", "", ("postgres", "public"), ("s",), "t", "postgres", 0.0, json.dumps({"start": start}))
     kept, form = SinkPosition(writer, query.id), RecordForm(cast(Any, None), cast(Any, None))
     services = cast(Any, SimpleNamespace(records_per_trigger=100))
-    return SinkQuery(query, target("SELECT i FROM events").plan, cast(Any, source), form, kept, services)
+    made = target("SELECT i FROM events")
+    rows = Rows(made, cast(Any, made.plan), form)
+    return SinkQuery(query, made.plan, cast(Any, source), form, rows, kept, services)
 
 
 def test_a_query_that_begins_with_the_latest_begins_once(writer: Writer) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import csv
 import io
 import json
@@ -52,11 +53,39 @@ def test_doubles_bit_by_bit(spark: Any) -> None:
         ("BIGINT", [0, 2**63 - 1, -(2**63)]),
         ("DOUBLE", [0.1, -2.5e-300, 3.0]),
         ("VARCHAR", ["", "tea", "Zürich ✓"]),
+        ("BOOLEAN", [True, False]),
     ],
 )
 def test_primitives_are_read_back(spark: Any, type_: str, values: list[Any]) -> None:
     records = [encoded("primitive", {"v": type_}, {"v": value}) for value in values]
     assert decoded(spark, records, {"v": type_}, "primitive") == [(None, value) for value in values]
+
+
+@pytest.mark.spark
+def test_floats_bit_by_bit(spark: Any) -> None:
+    edges = [0x0, 0x80000000, 0x1, 0x7FFFFF, 0x800000, 0x7F7FFFFF, 0x7F800000, 0xFF800000, 0x3F800000, 0x3DCCCCCD]
+    bits = edges + [_CHANCE.getrandbits(32) for _ in range(300)]
+    records = [struct.pack(">I", each) for each in bits if (each & 0x7F800000) != 0x7F800000 or not each & 0x7FFFFF]
+    rows = decoded(spark, records, {"v": "FLOAT"}, "primitive")
+    assert [struct.pack(">f", value) for _, value in rows] == records
+    assert [encoded("primitive", {"v": "FLOAT"}, {"v": value}) for _, value in rows if math.isfinite(value)] == [
+        record for record in records if math.isfinite(struct.unpack(">f", record)[0])
+    ]
+    (nan, short) = decoded(spark, [struct.pack(">f", math.nan), b"\0" * 8], {"v": "FLOAT"}, "primitive")
+    assert math.isnan(nan[1])
+    assert short[0] == "the value is not a primitive of type FLOAT"
+
+
+@pytest.mark.spark
+def test_bytes_are_as_they_are(spark: Any) -> None:
+    values = [b"", b"\0", b"\xff\xfe", bytes(range(256)), "Zürich".encode()]
+    assert [(reason, bytes(value)) for reason, value in decoded(spark, values, {"v": "VARBINARY"}, "primitive")] == [
+        (None, value) for value in values
+    ]
+    texts = [base64.b64encode(value).decode() for value in values]
+    assert [encoded("primitive", {"v": "VARBINARY"}, {"v": text}) for text in texts] == values
+    (odd, null) = decoded(spark, [b"\2", None], {"v": "BOOLEAN"}, "primitive")
+    assert (odd[0], null[0]) == ("the value is not a primitive of type BOOLEAN", "the value is null")
 
 
 def test_what_is_no_number_of_json_and_what_is_null() -> None:

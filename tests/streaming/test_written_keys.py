@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import struct
 import time
 from types import SimpleNamespace
 from typing import Any
@@ -15,6 +16,8 @@ from mvserver.sql.types import Kind, SqlType, parse_type
 from mvserver.streaming.batch.program import ViewInput
 from mvserver.streaming.batch.record_encoding import RecordEncoder
 from mvserver.streaming.queries.record_form import RecordForm
+from mvserver.streaming.spark.types import decode_column
+from spark_sinks.decode import format_of
 
 pytestmark = pytest.mark.spark
 
@@ -53,6 +56,29 @@ def test_keys_of_several_columns(spark: Any) -> None:
     assert [encoder.key_of(row) for row in rows] == _made(spark, encoder, rows)
 
 
+@pytest.mark.parametrize(
+    ("format_", "type_", "value", "wanted"),
+    [
+        ("primitive", "DOUBLE", 0.5, struct.pack(">d", 0.5)),
+        ("primitive", "FLOAT", 0.5, struct.pack(">f", 0.5)),
+        ("primitive", "BOOLEAN", True, b"\1"),
+        ("primitive", "VARBINARY", b"\xff\0", b"\xff\0"),
+        ("csv", "VARCHAR", 'a"b', b'"a""b"'),
+        ("csv", "BIGINT", -5, b"-5"),
+    ],
+)
+def test_keys_that_an_encoder_makes(spark: Any, format_: str, type_: str, value: Any, wanted: bytes) -> None:
+    """Both ways make an object, of which the encoder of the format makes the key. One value alone is no key if NULL."""
+    encoder = RecordEncoder({"_key.k": parse_type(type_)}, ("_key.k",), format_)
+    make = format_of(format_).encoder
+    assert make is not None
+    encode = make([decode_column("k", type_, True)], ",")
+    made = [_made(spark, encoder, [{"_key.k": value}])[0], encoder.key_of({"_key.k": value})]
+    assert [encode(each) for each in made if each is not None] == [wanted, wanted]
+    if format_ == "primitive":
+        assert (_made(spark, encoder, [{"_key.k": None}]), encoder.key_of({"_key.k": None})) == ([None], None)
+
+
 def test_without_columns_for_it_a_record_keeps_its_key(spark: Any) -> None:
     encoder = RecordEncoder({"k": parse_type("VARCHAR")}, (), "json")
     assert _made(spark, encoder, [{"k": "a"}]) == [b"came with it"]
@@ -73,7 +99,8 @@ def _made(spark: Any, encoder: RecordEncoder, rows: list[dict[str, Any]]) -> lis
 
 
 def _spark(kind: SqlType) -> str:
-    return "string" if kind.kind is Kind.VARCHAR else kind.kind.name.lower().replace("integer", "int")
+    named = {Kind.VARCHAR: "string", Kind.VARBINARY: "binary", Kind.INTEGER: "int"}
+    return named.get(kind.kind) or kind.kind.name.lower()
 
 
 def _no_sink() -> Any:

@@ -24,25 +24,27 @@ from mvserver.quoting import quoted
 from mvserver.routing import changelog_sinks, continuous, lookup, privileges, sinks
 from mvserver.routing.continuous import PlannedQuery
 from mvserver.routing.ports import Services
-from mvserver.routing.programs import declarations, schemas, targets
+from mvserver.routing.programs import dead_letters, declarations, schemas, targets
 from mvserver.routing.programs.declarations import Declaration
 from mvserver.routing.programs.targets import Target
 from mvserver.session.context import SessionContext
 from mvserver.sql import parse_one
 from mvserver.sql.dialect import parse_select
 from mvserver.sql.statements.relations import InsertInto
+from mvserver.streaming.api import DEAD_LETTERS
 
 _GRACE = "window.grace.millis"
 
 
 @dataclass(frozen=True)
 class PlannedInsert:
-    """``statement`` is the INSERT in the first dialect."""
+    """``statement`` is the INSERT in the first dialect. One of the kind ``dead_letters`` writes what it rejects."""
 
     statement: InsertInto
     query: PlannedQuery
     target: Target
     place: Place
+    kind: str = "insert_into"
 
 
 @dataclass(frozen=True)
@@ -75,9 +77,11 @@ def plan(name: str, text: str, start: int, context: SessionContext, services: Se
     settings = read_settings(program, problems)
     planner = _Planner(name, program, settings, problems, (schema, store), context, services)
     inserts = planner.run()
-    problems.raise_any(start)
     read = {source.relation.id for insert in inserts for source in insert.query.inputs}
-    sources = tuple(each for each in planner.sources.values() if each.relation.id in read)
+    # Where something is wrong already, what an INSERT would read is not known.
+    sources = tuple(each for each in planner.sources.values() if problems or each.relation.id in read)
+    inserts = (*planner.dead_letters(sources), *inserts)
+    problems.raise_any(start)
     return PlannedProgram(name, text, schema, store, sources, inserts, settings, tuple(planner.warnings))
 
 
@@ -258,6 +262,36 @@ class _Planner:
             planned = replace(planned, plan=with_view_properties(planned.plan, {_GRACE: translated.grace.millis}))
         check(target.relation, planned, self._services)
         return planned
+
+    # --- dead letters -----------------------------------------------------------------------------------------------
+    def dead_letters(self, sources: Sequence[Declaration]) -> tuple[PlannedInsert, ...]:
+        """A query for each source, that writes what cannot be read of it."""
+        topic = self._settings.dead_letters
+        if topic is None:
+            return ()
+        found: list[PlannedInsert] = []
+        with self._problems.collecting(), self._problems.told_at(topic.place):
+            if topic.name in self._written:
+                raise problem(
+                    topic.place,
+                    sqlstates.DATATYPE_MISMATCH,
+                    f'topic "{topic.name}" is a target of the program',
+                    "Dead letters have other records: name another topic.",
+                )
+            for source in sources:
+                select = f"SELECT * FROM {quoted(source.relation.name)}"
+                planned = self._planned(parse_select(select))
+                target = dead_letters.target(
+                    topic, planned, self._settings, (self._schema, self._store), self._name, self._context,
+                    self._services,
+                )  # fmt: skip
+                if found:
+                    target = replace(found[0].target, made=None)
+                statement = parse_one(f"INSERT INTO {quoted(target.relation.name)} {select}")
+                assert isinstance(statement, InsertInto)  # noqa: S101 - just written
+                found.append(PlannedInsert(statement, planned, target, topic.place, DEAD_LETTERS))
+            self._check_loops(found)
+        return tuple(found)
 
     # --- loops ------------------------------------------------------------------------------------------------------
     def _check_loops(self, planned: Sequence[PlannedInsert]) -> None:

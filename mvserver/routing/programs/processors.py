@@ -135,7 +135,7 @@ def _query(
     services: Services,
 ) -> Query:
     made = continuous.query(
-        "insert_into", insert.statement, insert.query, insert.target.relation.id, position, context, services
+        insert.kind, insert.statement, insert.query, insert.target.relation.id, position, context, services
     )
     properties = (
         *(each for each in made.properties if each[0] != "application"),

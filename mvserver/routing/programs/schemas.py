@@ -17,6 +17,7 @@ from mvserver.routing import lookup, privileges, registered_columns
 from mvserver.routing.ports import Services
 from mvserver.session.context import SessionContext
 from mvserver.sql.types import Kind, parse_type
+from spark_sinks.decode.avro_format import AVRO
 from spark_sinks.decode.formats import FORMATS
 
 _KEPT = ("timestamp.format", "value.delimiter", "value.descriptor.name", "value.schema.validation", "partition.columns")
@@ -38,7 +39,7 @@ class TopicKey:
 
     @property
     def primitive(self) -> bool:
-        return self.format == "primitive"
+        return _is_whole(self.format, self.fields, KEY)
 
 
 @dataclass(frozen=True)
@@ -51,11 +52,15 @@ class TopicSchema:
     timestamp: str | None = None
     properties: tuple[tuple[str, str], ...] = ()
 
+    @property
+    def primitive(self) -> bool:
+        return _is_whole(self.value_format, self.value, VALUE)
+
     def rows(self, kind: RowKind) -> Rows:
         key = None
         if self.key is not None:
             key = PRIMITIVE if self.key.primitive else Facet(tuple(field.name for field in self.key.fields))
-        value = PRIMITIVE if self.value_format == "primitive" else Facet(tuple(field.name for field in self.value))
+        value = PRIMITIVE if self.primitive else Facet(tuple(field.name for field in self.value))
         not_null = [name for name, field in self.value_columns() if field.not_null]
         not_null += [name for name, _ in self.key_columns()] if kind is RowKind.TABLE else []
         return Rows(kind, key, value, records=True, not_null=frozenset(not_null))
@@ -66,8 +71,12 @@ class TopicSchema:
         return [(column(KEY, None if self.key.primitive else field.name), field) for field in self.key.fields]
 
     def value_columns(self) -> Sequence[tuple[str, SchemaField]]:
-        primitive = self.value_format == "primitive"
-        return [(column(VALUE, None if primitive else field.name), field) for field in self.value]
+        return [(column(VALUE, None if self.primitive else field.name), field) for field in self.value]
+
+
+def _is_whole(format_: str, fields: Sequence[SchemaField], facet: str) -> bool:
+    """Whether a facet is one value: of a format that has nothing else, or of Avro without a record around it."""
+    return format_ == "primitive" or (format_ == AVRO.name and [field.name for field in fields] == [facet])
 
 
 def of_topic(

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from catalog.acl import Privilege
 from catalog.model import Relation, Schema, Store
 from mvserver import limits, sqlstates
 from mvserver.compiler.plans import Output
-from mvserver.lenses.problems import Place, ProblemError, problem, unsupported
+from mvserver.lenses.problems import Place, problem, unsupported
 from mvserver.lenses.program import Insert, RowKind
 from mvserver.lenses.rows import KEY, VALUE, Rows
 from mvserver.lenses.settings import ProgramSettings
@@ -23,12 +23,12 @@ from mvserver.routing.programs.schemas import SchemaField, TopicSchema
 from mvserver.session.context import SessionContext
 from mvserver.sql.statements.base import Value
 from mvserver.sql.types import parse_type
+from spark_sinks.decode.avro_format import AVRO
 
-_PRIMITIVES = {"INT": "INTEGER", "LONG": "BIGINT", "STRING": "VARCHAR"}
-_STRUCTURED = {"JSON": "json", "AVRO": "avro", "CSV": "csv", "PROTOBUF": "protobuf"}
-_KEYS = {"JSON": "json", "AVRO": "avro", "PROTOBUF": "protobuf"}
-_LATER = ("XML", "BYTES")
-_WRITTEN = ("json", "avro", "csv", "protobuf")  # that a target takes over from its source
+_PRIMITIVES = {"INT": "INTEGER", "LONG": "BIGINT", "STRING": "VARCHAR", "BYTES": "VARBINARY"}
+_KEYS = {"JSON": "json", "AVRO": "avro", "CSV": "csv", "PROTOBUF": "protobuf"}
+_STRUCTURED = {**_KEYS, "XML": "xml"}
+_WRITTEN = tuple(_STRUCTURED.values())  # that a target takes over from its source
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ def target(
     services: Services,
 ) -> Target:
     """``other_name`` is of the relation where the topic's own is taken."""
-    schema, store = place
+    store = place[1]
     privileges.require(store, Privilege.INSERT, context, services)
     sinks.check_sink_store(store, services, keyed=rows.kind is RowKind.TABLE, in_keys=True)
     outputs = {output.name: output for output in planned.plan.outputs}
@@ -64,35 +64,69 @@ def target(
     values = [(name, SchemaField(name, str(outputs[name].type))) for name in rows.value_columns]
     if rows.kind is RowKind.TABLE and not keys:
         raise problem(insert.place, sqlstates.INVALID_TABLE_DEFINITION, "nothing is known of the key of the TABLE")
-    exists = services.stores.client(store).entity_exists(insert.target)
-    if not exists and not settings.creates(insert.target):
+    records = Records(insert.target, rows.kind, (keys, values), formats)
+    return target_of(records, insert.place, planned, settings, place, other_name, context, services)
+
+
+@dataclass(frozen=True)
+class Records:
+    """What is written to a topic: columns and formats are those of the key and of the value."""
+
+    topic: str
+    kind: RowKind
+    columns: tuple[Columns, Columns]
+    formats: tuple[str | None, str]
+
+
+def target_of(
+    records: Records,
+    at: Place,
+    planned: PlannedQuery,
+    settings: ProgramSettings,
+    place: tuple[Schema, Store],
+    other_name: str,
+    context: SessionContext,
+    services: Services,
+) -> Target:
+    """The topic with a relation for it, if it can have these records."""
+    (schema, store), topic, kind = place, records.topic, records.kind
+    exists = services.stores.client(store).entity_exists(topic)
+    if not exists and not settings.creates(topic):
         raise problem(
-            insert.place,
+            at,
             sqlstates.UNDEFINED_OBJECT,
-            f'topic "{insert.target}" does not exist',
+            f'topic "{topic}" does not exist',
             "SET defaults.topic.autocreate = true makes missing targets.",
         )
-    known = schemas.of_topic(store, insert.target, rows.kind, context, services) if exists else None
+    known = schemas.of_topic(store, topic, kind, context, services) if exists else None
     if known is not None:
-        _check_fits(insert.place, insert.target, known, formats, (keys, values))
-    properties = _topic_properties(insert.target, exists, rows.kind, planned, settings, store, services)
-    for name in (insert.target, other_name) if _is_name(insert.target) else (other_name,):
+        _check_fits(at, topic, known, records.formats, records.columns)
+    properties = _topic_properties(topic, exists, kind, planned, settings, store, services)
+    for name in (topic, other_name) if _is_name(topic) else (other_name,):
         found = services.catalog.relations.find(schema.id, name)
         made = declarations.target(
-            name, insert.target, rows.kind, (keys, values), formats, properties, place, context, services
+            name, topic, kind, records.columns, records.formats, properties, place, context, services
         )
         if found is None:
+            made = _named(made, settings.of_topic(topic).names, records.formats)
             services.schema_registries.check_written(store, made.relation)
-            return Target(insert.target, made.relation, made)
+            return Target(topic, made.relation, made)
         if is_same(found, made.relation):
             privileges.require_write(found, store, None, context, services)
-            return Target(insert.target, found, None)
+            return Target(topic, found, None)
     raise problem(
-        insert.place,
+        at,
         sqlstates.DUPLICATE_TABLE,
-        f'relations "{insert.target}" and "{other_name}" already exist, and stand for other records',
+        f'relations "{topic}" and "{other_name}" already exist, and stand for other records',
         "Drop one of them, or give the processor another name.",
     )
+
+
+def _named(made: Declaration, names: Mapping[str, str], formats: tuple[str | None, str]) -> Declaration:
+    """With the names of the records of Avro that it has."""
+    of_avro = {part for part, format_ in zip(("key", "value"), formats, strict=True) if format_ == AVRO.name}
+    kept = [(key, name) for key, name in names.items() if key.partition(".")[0] in of_avro]
+    return replace(made, relation=replace(made.relation, properties=(*made.relation.properties, *kept)))
 
 
 def _is_name(topic: str) -> bool:
@@ -123,10 +157,9 @@ def _key_format(insert: Insert, rows: Rows, outputs: Mapping[str, Output]) -> st
         return None
     if rows.key.primitive:
         kind = outputs[KEY].type.kind
-        if kind not in stream_declaration.WRITTEN_PRIMITIVES:
-            raise unsupported(
-                place, f"a key of type {outputs[KEY].type} cannot be written", "CAST it to INT, LONG or STRING."
-            )
+        if kind not in stream_declaration.PRIMITIVES and (given != "AVRO" or outputs[KEY].type.is_nested):
+            hint = f"CAST it: such keys are {stream_declaration.PRIMITIVE_TYPES}."
+            raise unsupported(place, f"a key of type {outputs[KEY].type} cannot be written alone", hint)
         return _primitive(given, "KEY", outputs[KEY], place)
     if given in _PRIMITIVES:
         fields = ", ".join(rows.key.fields)
@@ -134,10 +167,10 @@ def _key_format(insert: Insert, rows: Rows, outputs: Mapping[str, Output]) -> st
             place,
             sqlstates.DATATYPE_MISMATCH,
             f"the key has fields ({fields}) and is not {given}",
-            "STORE KEY AS JSON or AVRO.",
+            "STORE KEY AS JSON, AVRO, CSV or PROTOBUF.",
         )
     if given is not None and given not in _KEYS:
-        hint = "A key with fields is written as JSON, AVRO or PROTOBUF."
+        hint = "A key with fields is written as JSON, AVRO, CSV or PROTOBUF."
         raise unsupported(place, f"STORE KEY AS {given} is not supported", hint)
     return _KEYS[given or "JSON"]
 
@@ -145,11 +178,12 @@ def _key_format(insert: Insert, rows: Rows, outputs: Mapping[str, Output]) -> st
 def _value_format(insert: Insert, rows: Rows, outputs: Mapping[str, Output], planned: PlannedQuery) -> str:
     given, place = insert.value_format, insert.place
     if rows.value.primitive:
-        if outputs[VALUE].type.kind not in stream_declaration.PRIMITIVES:
+        kind = outputs[VALUE].type
+        if kind.kind not in stream_declaration.PRIMITIVES and (given != "AVRO" or kind.is_nested):
             raise unsupported(
                 place,
-                f"a value of type {outputs[VALUE].type} cannot be written alone",
-                "CAST it to INT, LONG, DOUBLE or STRING, or give it a name: AS field.",
+                f"a value of type {kind} cannot be written alone",
+                f"CAST it, or give it a name: AS field. Such values are {stream_declaration.PRIMITIVE_TYPES}.",
             )
         return _primitive(given, "VALUE", outputs[VALUE], place)
     if given in _PRIMITIVES:
@@ -159,8 +193,6 @@ def _value_format(insert: Insert, rows: Rows, outputs: Mapping[str, Output], pla
             f"the value has fields and is not {given}",
             "Project one value: AS _value.",
         )
-    if given in _LATER:
-        raise _later(given, "VALUE", place)
     if given is not None:
         return _STRUCTURED[given]
     source = planned.source.property("value.format") or "json"
@@ -170,8 +202,8 @@ def _value_format(insert: Insert, rows: Rows, outputs: Mapping[str, Output], pla
 def _primitive(given: str | None, facet: str, output: Output, place: Place) -> str:
     if given is None:
         return "primitive"
-    if given in _LATER:
-        raise _later(given, facet, place)
+    if given == "AVRO":
+        return "avro"  # whose only field is the whole of it, by its name
     wanted = _PRIMITIVES.get(given)
     if wanted is None:
         raise unsupported(
@@ -187,12 +219,6 @@ def _primitive(given: str | None, facet: str, output: Output, place: Place) -> s
             f"CAST it to {given}.",
         )
     return "primitive"
-
-
-def _later(given: str | None, facet: str, place: Place) -> ProblemError:
-    return unsupported(
-        place, f"STORE {facet} AS {given} is not supported", "Formats are INT, LONG, STRING, JSON, AVRO, CSV, PROTOBUF."
-    )
 
 
 def _check_fits(

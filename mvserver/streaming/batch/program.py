@@ -223,7 +223,7 @@ def build_program(targets: Sequence[Target], *, trial: bool = False, schemas: Kn
         if decoded.reason is None:
             rejected_columns.append(f"CASE WHEN NOT {decoded.known} THEN 1 END AS x{number}")
         else:
-            rejected_columns.append(_rejected_column(scan, decoded.reason, f"x{number}"))
+            rejected_columns.append(rejected_column(scan, decoded.reason, f"x{number}"))
     windows = WindowColumns()
     for target in targets:
         scan = target.plan.scan
@@ -271,7 +271,8 @@ def _with_row_functions(scan: Scan, columns: Mapping[str, str]) -> Mapping[str, 
     return {**columns, ROW_TIME.name: time, ROW_KEY.name: _ROW_KEY, ROW_METADATA: METADATA}
 
 
-def _rejected_column(scan: Scan, reason: str, name: str) -> str:
+def rejected_column(scan: Scan, reason: str, name: str) -> str:
+    """What is kept of a rejected record; NULL of any other."""
     if format_of(scan.value_format).typed_by_spark:
         fields = ", ".join(parquet_column(c.name) for c in scan.value_columns)
         raw = f"cast(to_json(struct({fields})) as binary)"

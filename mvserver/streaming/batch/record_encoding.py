@@ -18,15 +18,19 @@ from mvserver.record_keys import field_of_key
 from mvserver.sql.types import Kind, SqlType
 
 _BYTES = {Kind.SMALLINT: 2, Kind.INTEGER: 4, Kind.BIGINT: 8}
+_PLAIN = (*_BYTES, Kind.VARCHAR)
 
 
 @dataclass(frozen=True)
 class RecordEncoder:
-    """``excluded`` are key columns that the value does not have. With ``text_keys`` an integer alone is a text, too."""
+    """``excluded`` are key columns that the value does not have. With ``text_keys`` an integer alone is a text, too.
+
+    A key is made here where it is a text or an integer alone. Else it is made as an object of JSON, which the encoder
+    of its format takes (``spark_sinks.encode``)."""
 
     columns: Mapping[str, SqlType]
     key: tuple[str, ...]
-    key_format: str  # all but "primitive" are made of JSON
+    key_format: str
     excluded: tuple[str, ...] = ()
     text_keys: bool = False
     folders: tuple[str, ...] = ()  # columns whose values are in names of folders, and not in the value
@@ -34,7 +38,7 @@ class RecordEncoder:
     def key_of(self, row: Mapping[str, Any]) -> bytes | None:
         if not self.key:
             return None
-        if self.key_format != "primitive":
+        if not self.key_is_plain:
             if self.key_may_lack and all(row[name] is None for name in self.key):
                 return None
             return self._object(row, self.key, field_of_key)
@@ -45,9 +49,15 @@ class RecordEncoder:
         return str(row[name]).encode() if size is None else int(row[name]).to_bytes(size, "big", signed=True)
 
     @property
+    def key_is_plain(self) -> bool:
+        """Whether it is a text or an integer alone."""
+        return self.key_format == "primitive" and self.columns[self.key[0]].kind in _PLAIN
+
+    @property
     def key_may_lack(self) -> bool:
-        """Whether NULL in all of its columns is a record without a key: those are read so, and are nowhere else."""
-        return all(name in self.excluded for name in self.key)
+        """Whether NULL in all of its columns is a record without a key: those are read so, and are nowhere else. One
+        value alone is not there where it is NULL."""
+        return self.key_format == "primitive" or all(name in self.excluded for name in self.key)
 
     @property
     def key_bytes(self) -> int | None:

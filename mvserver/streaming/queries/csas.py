@@ -17,11 +17,10 @@ from pyspark.sql import DataFrame, SparkSession
 
 from catalog.model import Query
 from mvserver import sqlstates
-from mvserver.compiler.plans import ContinuousPlan, ErrorHandling, Projection
+from mvserver.compiler.plans import ContinuousPlan, ErrorHandling
 from mvserver.errors import SqlError, words_of
 from mvserver.streaming.api import QueryState, QueryStatus
 from mvserver.streaming.batch.evaluate import SchemasWanted, check_schemas, make_known
-from mvserver.streaming.batch.program import build_program
 from mvserver.streaming.batch.rejected import rejected_rows
 from mvserver.streaming.pipeline.attempts import attempts
 from mvserver.streaming.pipeline.batch_size import BatchSize
@@ -30,13 +29,12 @@ from mvserver.streaming.pipeline.generation import run_batches
 from mvserver.streaming.pipeline.pipeline import PipelineServices
 from mvserver.streaming.pipeline.source_watch import health_of
 from mvserver.streaming.pipeline.subscribers import Member, Rate, obstacle_of, stands_for
-from mvserver.streaming.queries.outgoing import Form, Writing
+from mvserver.streaming.queries.outgoing import BatchForm, Evaluation, WritingBatches
 from mvserver.streaming.spark.batch_watch import BatchOverran, BatchTooLarge, BatchUnwanted, Bound, run_watched
 from mvserver.streaming.spark.errors import blame, is_data_error, sql_error
 from mvserver.streaming.spark.guard import Range
 from mvserver.streaming.spark.isolation import IsolatedError
 from mvserver.streaming.spark.state import SparkLostError, SparkState
-from mvserver.views.targets import build_target
 from spark_sinks.base import KeptPosition, Position, SourceReader
 
 _log = logging.getLogger(__name__)
@@ -53,21 +51,20 @@ class SinkQuery:
         query: Query,
         plan: ContinuousPlan,
         reader: SourceReader,
-        form: Form,
+        form: BatchForm,
+        evaluation: Evaluation,
         kept: KeptPosition,
         services: PipelineServices,
     ) -> None:
         """``kept`` has where the query begins, if its source keeps its history for it from there on."""
-        if not isinstance(plan, Projection):
-            raise SqlError(sqlstates.FEATURE_NOT_SUPPORTED, "a stream can only be made of projections and filters")
         self._query = query
         self._plan = plan
         self._reader = reader
         self._form = form
         self._kept = kept
         self._services = services
-        self._target = build_target(query.id, query.sink_id, 1, plan)
-        self._program = build_program([self._target])
+        self._evaluation = evaluation
+        self._program = evaluation.program()
         self._stopping = threading.Event()
         self._threads: list[threading.Thread] = []
         self._position: Position | None = None
@@ -221,7 +218,7 @@ class SinkQuery:
     def _write(
         self,
         session: SparkSession,
-        sink: Writing,
+        sink: WritingBatches,
         frame: Callable[[], DataFrame],
         batch_id: int,
         checkpoint: str,
@@ -279,7 +276,7 @@ class SinkQuery:
         while True:
             if self._program.functions:
                 known = known_schemas(self._reader, [self._plan.scan])
-                self._program = build_program([self._target], schemas=known)
+                self._program = self._evaluation.program(known)
             table = self._rows(frame).toArrow()
             try:
                 check_schemas(table, self._program)
@@ -297,12 +294,11 @@ class SinkQuery:
         make_known(frame.sparkSession, program)
         for stage in program.stages:
             frame = frame.selectExpr("*", *stage)
-        view = program.views[0]
         frame = frame.where(program.keep or "true").selectExpr(
             "key", "record_time", "position", *program.flags, *program.columns
         )
         rejected = [name for _, name in program.rejected]
-        return frame.selectExpr(f"{view.flag} AS passing", *self._form.selected(view, self._plan), *rejected)
+        return frame.selectExpr(*self._evaluation.selected(program), *rejected)
 
     def _reject(self, table: pa.Table) -> int:
         rows, counts = rejected_rows(table, self._program.rejected, self._reader)

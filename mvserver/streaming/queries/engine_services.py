@@ -38,6 +38,11 @@ class Stores(Protocol):
     ) -> Callable[[], TransactionalSink]:
         """How the query's sink is opened, anew at each start."""
 
+    def plain_sink(
+        self, store: Store, stream: Relation, query_id: str, kept: KeptPosition
+    ) -> Callable[[], TransactionalSink]:
+        """The same for records that are written as they are given."""
+
     def forget_output(self, store: Store, stream: Relation, query_id: str, kept: KeptPosition) -> Callable[[], None]:
         """What takes away that which a query has left beside its records, once it is dropped."""
 

@@ -68,6 +68,10 @@ class OrphanCleanUp:
             if known.subscriber is not None:
                 target, tables = known.subscriber.target, () if known.derived is None else known.derived.tables
                 writer.drop_state((*layout_of(target).tables, *tables), target.view_id)
+            if known.sink is not None:
+                for relation_id in known.query.source_ids:
+                    if not self._services.catalog.queries.of_source(relation_id):
+                        ledger.drop_rejected(relation_id)
         for feed in feeds:
             self._sources.leave(feed.pipeline, feed.subscriber.target.plan.scan.relation_id)
         if known.pipeline is not None and known.subscriber is not None:

@@ -13,9 +13,11 @@ from typing import Protocol
 import pyarrow as pa
 
 from mvserver.compiler.plans import Projection
-from mvserver.streaming.batch.program import ViewInput
+from mvserver.streaming.batch.program import Program, ViewInput, build_program
+from mvserver.views.targets import Target
 from spark_sinks.base import Position, SinkProgress
 from spark_sinks.duckdb.changes.outbox import Pending
+from spark_sinks.schema_registry.base import NO_SCHEMAS, KnownSchemas
 
 
 @dataclass(frozen=True)
@@ -29,11 +31,15 @@ class Pace:
 AT_ONCE = Pace()
 
 
-class Writing(SinkProgress, Protocol):
-    """A sink that is open."""
+class WritingBatches(SinkProgress, Protocol):
+    """A sink that is open, of a query that keeps no rows."""
 
     def write(self, table: pa.Table, position: Position) -> None:
-        """Rows of the columns that the form has selected, and the source's position behind them."""
+        """Rows of the columns that were selected, and the source's position behind them."""
+
+
+class Writing(WritingBatches, Protocol):
+    """A sink that is open."""
 
     def send(self, pending: Pending, incarnation: str) -> None:
         """Rows of an outbox."""
@@ -55,11 +61,18 @@ class OfSink:
         self._progress.close()
 
 
-class Form(Protocol):
-    """Of one query."""
+class BatchForm(Protocol):
+    """Of one query that keeps no rows."""
 
     @property
     def pace(self) -> Pace: ...
+
+    def open(self, stopped: Callable[[], bool]) -> WritingBatches:
+        """Anew at each start; ``stopped`` ends what waits in it."""
+
+
+class Form(BatchForm, Protocol):
+    """Of one query."""
 
     def selected(self, view: ViewInput, plan: Projection) -> Sequence[str]:
         """What is evaluated of a record for :meth:`Writing.write`, as Spark's expressions with names. They may use what
@@ -67,6 +80,31 @@ class Form(Protocol):
 
     def open(self, stopped: Callable[[], bool]) -> Writing:
         """Anew at each start; ``stopped`` ends what waits in it."""
+
+
+class Evaluation(Protocol):
+    """What is evaluated of the records of a query that keeps no rows."""
+
+    def program(self, schemas: KnownSchemas = NO_SCHEMAS) -> Program: ...
+
+    def selected(self, program: Program) -> Sequence[str]:
+        """What is collected, as Spark's expressions with names. ``passing`` says which rows are written."""
+
+
+@dataclass(frozen=True)
+class Rows:
+    """An :class:`Evaluation`: the rows that a plan makes of records, as a form writes them."""
+
+    target: Target
+    plan: Projection
+    form: Form
+
+    def program(self, schemas: KnownSchemas = NO_SCHEMAS) -> Program:
+        return build_program([self.target], schemas=schemas)
+
+    def selected(self, program: Program) -> Sequence[str]:
+        view = program.views[0]
+        return f"{view.flag} AS passing", *self.form.selected(view, self.plan)
 
 
 def outbox_position(incarnation: str, last: int) -> Position:

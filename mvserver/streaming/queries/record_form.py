@@ -51,7 +51,7 @@ class RecordForm:
         names = self.encoder.key
         if not names:
             return "key"
-        if self.encoder.key_format == "primitive":
+        if self.encoder.key_is_plain:
             chosen = _primitive(columns[names[0]][0], self.encoder.key_bytes)
         else:
             chosen = _object({field_of_key(name): columns[name] for name in names})

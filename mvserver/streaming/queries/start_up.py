@@ -12,18 +12,21 @@ import logging
 from collections.abc import Callable, Sequence
 
 from catalog.model import Query
+from mvserver import sqlstates
 from mvserver.compiler.changelogs import CHANGELOG
-from mvserver.compiler.plans import ContinuousPlan
+from mvserver.compiler.plans import ContinuousPlan, Projection
 from mvserver.compiler.tables import TABLE
 from mvserver.errors import SqlError
+from mvserver.streaming.api import DEAD_LETTERS
 from mvserver.streaming.pipeline.pipeline import Pipeline, PipelineServices
 from mvserver.streaming.pipeline.subscribers import Subscriber
 from mvserver.streaming.queries.csas import SinkQuery
+from mvserver.streaming.queries.dead_letters import DeadLetters
 from mvserver.streaming.queries.derived import DerivedSource, DerivedSources
 from mvserver.streaming.queries.engine_services import EngineServices
 from mvserver.streaming.queries.held_histories import HeldHistories
 from mvserver.streaming.queries.outbox_relay import OutboxRelay
-from mvserver.streaming.queries.outgoing import Form
+from mvserver.streaming.queries.outgoing import BatchForm, Evaluation, Form, Rows
 from mvserver.streaming.queries.outputs import (
     OutputSubscriber,
     keeps_rows,
@@ -169,8 +172,8 @@ class StartUp:
         reader = self._services.stores.reader(store, stream, plan, self._services.work_directory / query.id)
         self._histories.hold(query.id, store, stream.entity or "", reader)
         kept = SinkPosition(self._services.writer, query.id)
-        form = self._form(query, plan)
-        writing = SinkQuery(query, plan, reader, form, kept, self._pipeline_services)
+        form, evaluation = self._written(query, plan)
+        writing = SinkQuery(query, plan, reader, form, evaluation, kept, self._pipeline_services)
         try:
             writing.begin()
         except BaseException:
@@ -179,6 +182,18 @@ class StartUp:
         running.sink = writing
         if query.desired_state != "terminated":
             running.sink.start()
+
+    def _written(self, query: Query, plan: ContinuousPlan) -> tuple[BatchForm, Evaluation]:
+        """How what is evaluated of the source's records is written, and what that is."""
+        if query.kind == DEAD_LETTERS:
+            store, sink = self._services.stored(query.sink_id)
+            kept = SinkPosition(self._services.writer, query.id)
+            letters = DeadLetters(plan.scan, self._services.stores.plain_sink(store, sink, query.id, kept))
+            return letters, letters
+        if not isinstance(plan, Projection):
+            raise SqlError(sqlstates.FEATURE_NOT_SUPPORTED, "a stream can only be made of projections and filters")
+        form = self._form(query, plan)
+        return form, Rows(build_target(query.id, query.sink_id, 1, plan), plan, form)
 
     def _form(self, query: Query, plan: ContinuousPlan) -> Form:
         """In which it is written, to where its relation says."""

@@ -25,7 +25,7 @@ from spark_sinks.decode import RecordFunction
 
 _PACKAGE = "mvserver"
 _BOUNDED, _TEXTS, _JSON_PATHS = "Bounded", "Texts", "JsonPaths"
-_DECODER = "mvserver.Records$Decoder"
+_DECODERS = ("Records", "Xml")
 _LIVE_ROWS = "mvserver.LiveRows"
 _BOXES = {"String": "String", "int": "Integer", "long": "Long", "boolean": "Boolean"}
 _TYPES = {
@@ -110,7 +110,8 @@ def register_decoder(session: SparkSession, function: RecordFunction) -> None:
     context = session.sparkContext
     jvm = context._jvm
     assert jvm is not None  # noqa: S101 - a session has one
-    made = instance(context, _DECODER, function.name, function.columns, function.schemas)
+    decoder = f"{_PACKAGE}.{function.owner}$Decoder"
+    made = instance(context, decoder, function.name, function.columns, function.schemas)
     result = jvm.org.apache.spark.sql.types.DataType.fromDDL(function.result)
     session._jsparkSession.udf().register(function.name, made, result)
 
@@ -159,7 +160,7 @@ def _compiled(jvm: Any) -> dict[str, bytes]:
     """The classes by name: those of the functions stand inside the class that has the methods."""
     found: dict[str, bytes] = {}
     with_functions = (_with_functions(owner) for owner in (_BOUNDED, _TEXTS, _JSON_PATHS))
-    for source in (*with_functions, _source("Records"), _source("LiveRows"), _source("Jars")):
+    for source in (*with_functions, *map(_source, _DECODERS), _source("LiveRows"), _source("Jars")):
         compiler = jvm.org.codehaus.janino.SimpleCompiler()
         compiler.cook(source)
         codes = compiler.getBytecodes()

@@ -11,6 +11,7 @@ from mvserver.routing.rows import fields, json_text, result
 from mvserver.routing.work import Work
 from mvserver.session.context import SessionContext
 from mvserver.sql.statements.processors import DescribeProcessor
+from mvserver.streaming.api import DEAD_LETTERS
 from mvserver.types.oids import FLOAT8, INT8, JSON, TEXT
 
 FIELDS = fields(
@@ -18,6 +19,8 @@ FIELDS = fields(
     ("actual_state", TEXT), ("error", TEXT), ("sources", JSON), ("rows_in", INT8), ("rows_in_per_s", FLOAT8),
     ("rows_out_per_s", FLOAT8), ("rejected", INT8), ("lag_records", INT8), ("query", TEXT),
 )  # fmt: skip
+
+_KINDS = {"stream": "STREAM", "changelog": "TABLE", DEAD_LETTERS: "DEAD LETTERS"}
 
 
 def run(statement: DescribeProcessor, context: SessionContext, services: Services, work: Work) -> Result:
@@ -30,7 +33,7 @@ def run(statement: DescribeProcessor, context: SessionContext, services: Service
         rows.append(
             (
                 None if sink is None else sink.entity,
-                None if sink is None else {"stream": "STREAM", "changelog": "TABLE"}.get(sink.kind, sink.kind),
+                _KINDS.get(query.kind) or (None if sink is None else _KINDS.get(sink.kind, sink.kind)),
                 query.id,
                 1,
                 query.desired_state.upper(),
