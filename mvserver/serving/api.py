@@ -118,20 +118,6 @@ class Members:
     array: int = 0
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class KeyRead:
-    """A query of columns of one view, by conditions that all compare its key: one that finished rows can answer.
-
-    With ``members`` each column of the key has one value or some: the rows are those of all their combinations.
-    """
-
-    view_id: str
-    key: tuple[str, ...]
-    columns: tuple[str, ...]
-    comparisons: tuple[Comparison, ...]
-    members: tuple[Members, ...] = ()
-
-
 @dataclass(frozen=True, slots=True)
 class Place:
     """A parameter that says AS OF what a view is read, and the two further ones that DuckDB is given of it (numbers
@@ -151,6 +137,22 @@ class Place:
         if number is None:
             raise invalid(text)
         return None, token.incarnation, number
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class KeyRead:
+    """A query of columns of one view, by conditions that all compare its key: one that finished rows can answer.
+
+    With ``members`` each column of the key has one value or some: the rows are those of all their combinations.
+    ``as_of`` is the place, or the text of it, as of which the view is read.
+    """
+
+    view_id: str
+    key: tuple[str, ...]
+    columns: tuple[str, ...]
+    comparisons: tuple[Comparison, ...]
+    members: tuple[Members, ...] = ()
+    as_of: Place | str | None = None
 
 
 @dataclass(frozen=True)

@@ -6,12 +6,18 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Sequence
 from itertools import product
 from math import prod
-from typing import Any
+from typing import Any, Protocol
 
 from mvserver import limits
 from mvserver.front import KeptRows
 from mvserver.serving.api import KeyRead, Members, PullPlan
-from mvserver.serving.fast.finished_view import FinishedView
+from mvserver.serving.fast.finished_view import FinishedView, Row
+
+
+class Rows(Protocol):
+    def get(self, key: Any) -> Row | None:
+        """The row of the key."""
+
 
 _TESTS: dict[str, Callable[[Any, Any], bool]] = {
     "=": lambda a, b: bool(a == b), "<": lambda a, b: bool(a < b), "<=": lambda a, b: bool(a <= b),
@@ -48,8 +54,8 @@ class Reader:
         used = set(self._whole) if whole else {at for at, _ in self._bounds}
         self._others = [(at, c.column, _TESTS[c.operator]) for at, c in enumerate(comparisons) if at not in used]
 
-    def find(self, parameters: Sequence[Any]) -> KeptRows | None:
-        """None where DuckDB has to be asked."""
+    def find(self, parameters: Sequence[Any], there: Rows) -> KeptRows | None:
+        """Of the view's rows, or of those that were ``there``. None where DuckDB has to be asked."""
         values = []
         for at, constant, kind in self._operands:
             value = constant if at < 0 else parameters[at]
@@ -61,7 +67,7 @@ class Reader:
         rows: list[Any]
         if whole:
             key = values[whole[0]] if len(whole) == 1 else tuple([values[at] for at in whole])
-            row = view.rows.get(key)
+            row = there.get(key)
             keys, rows = ([], []) if row is None else ([key], [row])
         else:
             ordered = view.order(self._ranged)
@@ -71,7 +77,7 @@ class Reader:
             if last - first > limits.FEW_ROWS_MAX:
                 return None
             keys = ordered[1][first:last]
-            rows = [view.rows.get(key) for key in keys]
+            rows = [there.get(key) for key in keys]
         if self._others and keys:
             keys, rows = self._passing(keys, rows, values)
         return KeptRows(keys, rows, self._columns, self._types, view)
@@ -111,16 +117,18 @@ class KeysReader:
         one = {c.column: Members(c.column, _given(c.constant), _given(c.parameter or None)) for c in read.comparisons}
         self._members = [members for _, members in sorted({**one, **{m.column: m for m in read.members}}.items())]
 
-    def find(self, parameters: Sequence[Any]) -> KeptRows | None:
-        """None where DuckDB has to be asked."""
+    def find(self, parameters: Sequence[Any], there: Rows) -> KeptRows | None:
+        """Of the view's rows, or of those that were ``there``. None where DuckDB has to be asked."""
         view = self._view
         found = [_values(members, parameters, view.key_types[members.column]) for members in self._members]
         values = [each for each in found if each is not None]
         if len(values) < len(found) or prod(map(len, values)) > limits.FEW_ROWS_MAX:
             return None
         keys = list(values[0]) if len(values) == 1 else list(product(*values))
-        there = [(key, row) for key in keys if (row := view.rows.get(key)) is not None]
-        return KeptRows([key for key, _ in there], [row for _, row in there], self._columns, self._types, view)
+        found_rows = [(key, row) for key in keys if (row := there.get(key)) is not None]
+        return KeptRows(
+            [key for key, _ in found_rows], [row for _, row in found_rows], self._columns, self._types, view
+        )
 
 
 def _given(value: Any) -> tuple[Any, ...]:
