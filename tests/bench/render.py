@@ -269,16 +269,16 @@ def _pauses(result: dict[str, Any]) -> str:
 
 
 def _web(result: dict[str, Any]) -> str:
-    busy, idle = result["busy"], result["idle"]
-    header = ("readers of one view", "epochs/s", "p50 ms", "p90 ms", "p99 ms", "longest ms", "cores", "missed")
-    row = [
-        busy[name] for name in ("readers", "epochs_per_s", "p50_ms", "p90_ms", "p99_ms", "max_ms", "cores", "missed")
+    servers = [("front end alone", result), ("whole server", result["whole"])]
+    header = ("server", "readers of one view", "epochs/s", "p50 ms", "p90 ms", "p99 ms", "longest ms", "cores", "missed")
+    fields = ("readers", "epochs_per_s", "p50_ms", "p90_ms", "p99_ms", "max_ms", "cores", "missed")
+    rows = [[name, *(found["busy"][field] for field in fields)] for name, found in servers]
+    waiting = [
+        (name, idle["readers"], idle["readers_mib"], idle["server_mib"], idle["lost"])
+        for name, idle in ((name, found["idle"]) for name, found in servers)
     ]
-    waiting = (
-        f"{idle['readers']:,} readers that only wait take {idle['readers_mib']:,} MiB "
-        f"beside the {idle['server_mib']:,} MiB of the front end; {idle['lost']} connections were lost."
-    )
-    return f"{table(header, [row])}\n\n{waiting}"
+    idle_header = ("server", "readers that only wait", "MiB of them", "MiB before", "connections lost")
+    return f"{table(header, rows)}\n\n{table(idle_header, waiting)}"
 
 
 def _stores(result: dict[str, Any]) -> str:
