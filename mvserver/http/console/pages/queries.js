@@ -26,7 +26,7 @@ export async function queries(main, signal, samples) {
       {title: "Rejected", numeric: true, text: row => count(row.rejected)},
       {title: "Late", numeric: true, text: row => count(row.late_rows)},
       {title: "Reads", text: row => row.source, style: () => "names"},
-      {title: "Error", text: row => row.error, style: () => "words"},
+      {title: "Error", text: row => row.error, style: () => "words brief"}, // the query's page has all of it
     ],
     key: row => row.id,
     empty: "No query runs. CREATE MATERIALIZED VIEW makes one.",
