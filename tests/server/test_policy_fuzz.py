@@ -66,8 +66,10 @@ class Fuzz:
         )  # fmt: skip
 
     def close(self) -> None:
-        for each in (*self.wires.values(), *self.https.values()):
-            each.close()
+        for wire in self.wires.values():
+            wire.close()
+        for http in self.https.values():
+            http.close()
 
     @property
     def wire(self) -> psycopg.Connection[Any]:
@@ -81,7 +83,7 @@ class Fuzz:
     def own(self) -> set[str]:
         if self.role == "postgres":
             return set(TENANTS)
-        return {self.claim if self.role == "web" else self.role} & set(TENANTS)
+        return {str(self.claim) if self.role == "web" else self.role} & set(TENANTS)
 
     def be_someone(self) -> None:
         self.role = self.chance.choice(self.roles)
@@ -216,12 +218,11 @@ class Fuzz:
         return found.text + repr(dict(found.headers)), self.role != "web" and not filters
 
     def poll(self, view: str) -> tuple[str, bool]:
-        found = self.http.get("/v1/changes", params={"view": view, "wait": "0"})
-        return found.text, self.role != "web"
+        return self.http.get("/v1/changes", params={"view": view, "wait": "0"}).text, False
 
     def events(self, view: str) -> tuple[str, bool]:
         with self.http.stream("GET", f"/v1/changes?view={view}", headers=STREAM) as stream:
-            return self.first_event(stream), self.role != "web"
+            return self.first_event(stream), False  # a snapshot that others share, and changes behind it
 
     @staticmethod
     def first_event(stream: httpx2.Response) -> str:
@@ -240,10 +241,10 @@ class Fuzz:
             found = stranger.get(f"/v1/views/postgres/public/{view}", params={"ticket": ticket}).text
             parameters = {"view": view, "ticket": ticket}
             with stranger.stream("GET", "/v1/changes", params=parameters, headers=STREAM) as stream:
-                return found + self.first_event(stream), True
+                return found + self.first_event(stream), False
 
     def assistant(self, view: str) -> tuple[str, bool]:
-        calls = (
+        calls: tuple[tuple[str, dict[str, Any]], ...] = (
             ("query", {"sql": f"SELECT * FROM {view}"}), ("describe_view", {"view": view}), ("list_views", {}),
             ("why", {"view": view}),
         )  # fmt: skip
