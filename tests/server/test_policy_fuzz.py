@@ -28,7 +28,8 @@ from tests.server.test_row_policies import SETUP, TENANTS, World, told, words_of
 pytestmark = pytest.mark.spark
 
 VIEWS = ("by_word", "moving")
-ASKS = int(os.environ.get("MV_POLICY_FUZZ", "250"))
+ASKS = int(os.environ.get("MV_POLICY_FUZZ", "150"))
+NIGHTLY = 3_000
 CHANGE_EVERY = 40
 ASKED = re.compile(r"secret-\w+-\d+")
 STREAM = {"Accept": "text/event-stream"}
@@ -275,12 +276,13 @@ def without(said: str, text: str) -> str:
     return said
 
 
-def test_random_roles_rows_and_ways(world: World) -> None:
+@pytest.mark.parametrize("asks", [ASKS, pytest.param(NIGHTLY, marks=pytest.mark.night)])
+def test_random_roles_rows_and_ways(world: World, asks: int) -> None:
     seed = time.time_ns() % 1_000_000
     print("seed", seed)
     fuzz = Fuzz(world, seed)
     try:
-        for number in range(ASKS):
+        for number in range(asks):
             if number % CHANGE_EVERY == 0:
                 world.feed(fuzz.chance.randrange(1, 30))
             fuzz.step()
