@@ -299,6 +299,7 @@ class Rooms:
             why_missing=lambda view_id: _why_missing(view_id, directory, self.engine),
             version=lambda view_ids: _version(view_ids, directory, self.writer.commits),
             layouts=self.writer.layouts,
+            history=lambda view_id: self.writer.histories.of_view(view_id),
         )
         self._close.callback(pulls.close)
         self.pulls = pulls

@@ -258,7 +258,7 @@ def _document(views: Sequence[ViewShape]) -> bytes:
     }
     found = {
         "openapi": "3.1.0",
-        "info": {"title": "mvserver", "version": _version()},
+        "info": {"title": "mvserver", "version": server_version()},
         "paths": paths,
         "components": {
             "schemas": _SCHEMAS,
@@ -272,7 +272,7 @@ def _document(views: Sequence[ViewShape]) -> bytes:
     return json.dumps(found, ensure_ascii=False, indent=1).encode()
 
 
-def _version() -> str:
+def server_version() -> str:
     try:
         return version("mvserver")
     except PackageNotFoundError:

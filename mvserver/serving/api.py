@@ -118,20 +118,6 @@ class Members:
     array: int = 0
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class KeyRead:
-    """A query of columns of one view, by conditions that all compare its key: one that finished rows can answer.
-
-    ``members`` are conditions that a column of the key is one of some values. All conditions hold for each row.
-    """
-
-    view_id: str
-    key: tuple[str, ...]
-    columns: tuple[str, ...]
-    comparisons: tuple[Comparison, ...]
-    members: tuple[Members, ...] = ()
-
-
 @dataclass(frozen=True, slots=True)
 class Place:
     """A parameter that says AS OF what a view is read, and the two further ones that DuckDB is given of it (numbers
@@ -151,6 +137,28 @@ class Place:
         if number is None:
             raise invalid(text)
         return None, token.incarnation, number
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class KeyRead:
+    """A query of columns of one view, by conditions that all compare its key: one that finished rows can answer.
+
+    ``members`` are conditions that a column of the key is one of some values. All conditions hold for each row.
+    ``as_of`` is the place, or the text of it, as of which the view is read.
+    """
+
+    view_id: str
+    key: tuple[str, ...]
+    columns: tuple[str, ...]
+    comparisons: tuple[Comparison, ...]
+    members: tuple[Members, ...] = ()
+    as_of: Place | str | None = None
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether each column of the key has one value or some."""
+        equal = {each.column for each in self.comparisons if each.operator == "="}
+        return len(equal | {each.column for each in self.members}) == len(self.key)
 
 
 @dataclass(frozen=True)

@@ -649,7 +649,8 @@ class PullParser(PostgresParser):
         return table
 
     def _parse_version(self) -> exp.Version | None:
-        """``AS OF 'time or token'``, or of a parameter, behind a table's name, before its alias."""
+        """``AS OF 'time or token'``, or of a parameter, behind a table's name, before its alias. It may be cast to the
+        type that it has anyway, as drivers do that write values into the text."""
         at, tokens = self._index, self._tokens
         if self._curr.text.lower() != "as" or self._next is None or self._next.text.lower() != "of":
             return None
@@ -657,6 +658,10 @@ class PullParser(PostgresParser):
             return None  # an alias
         self._advance(2)
         place = self._parse_primary() or self._parse_placeholder()
+        if self._match(TokenType.DCOLON):
+            kind = self._parse_types()
+            if not isinstance(kind, exp.DataType) or kind.this is not exp.DataType.Type.TIMESTAMPTZ:
+                self.raise_error("AS OF takes no other type")
         return exp.Version(this="TIMESTAMP", kind="AS OF", expression=place)
 
     def _refuse_within(self) -> None:

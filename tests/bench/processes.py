@@ -36,6 +36,12 @@ def own_cpu_s(pid: int) -> float:
     return (int(fields[11]) + int(fields[12])) / _TICKS_PER_S
 
 
+def own_rss_bytes(pid: int) -> int:
+    """Memory of the process alone, without its children."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return int(fields[21]) * _PAGE_BYTES
+
+
 def cores_between(before: Usage, after: Usage) -> float:
     return (after.cpu_s - before.cpu_s) / (after.at - before.at)
 

@@ -245,9 +245,10 @@ def _join_memory(result: dict[str, Any]) -> str:
 
 def _watching(result: dict[str, Any]) -> str:
     costs = [
-        (row["view"], row["keys"], row["burst_ms"], row["watched_ms"], _percent(row["share"])) for row in result["rows"]
+        (row["lane"], row["view"], row["keys"], row["burst_ms"], row["watched_ms"], _percent(row["share"]))
+        for row in result["rows"]
     ]
-    header = ("view", "keys", f"{result['burst_events']:,} events visible after ms", "watched", "more")
+    header = ("lane", "view", "keys", f"{result['burst_events']:,} events visible after ms", "watched", "more")
     reads = _fields(
         ("read", "rows", "present ms", "past ms", "ratio"),
         ("read", "rows", "present_ms", "past_ms", "ratio"),
@@ -269,16 +270,26 @@ def _pauses(result: dict[str, Any]) -> str:
 
 
 def _web(result: dict[str, Any]) -> str:
-    busy, idle = result["busy"], result["idle"]
-    header = ("readers of one view", "epochs/s", "p50 ms", "p90 ms", "p99 ms", "longest ms", "cores", "missed")
-    row = [
-        busy[name] for name in ("readers", "epochs_per_s", "p50_ms", "p90_ms", "p99_ms", "max_ms", "cores", "missed")
-    ]
-    waiting = (
-        f"{idle['readers']:,} readers that only wait take {idle['readers_mib']:,} MiB "
-        f"beside the {idle['server_mib']:,} MiB of the front end; {idle['lost']} connections were lost."
+    servers = [("front end alone", result), ("whole server", result["whole"])]
+    header = (
+        "server",
+        "readers of one view",
+        "epochs/s",
+        "p50 ms",
+        "p90 ms",
+        "p99 ms",
+        "longest ms",
+        "cores",
+        "missed",
     )
-    return f"{table(header, [row])}\n\n{waiting}"
+    fields = ("readers", "epochs_per_s", "p50_ms", "p90_ms", "p99_ms", "max_ms", "cores", "missed")
+    rows = [[name, *(found["busy"][field] for field in fields)] for name, found in servers]
+    waiting = [
+        (name, idle["readers"], idle["readers_mib"], idle["server_mib"], idle["lost"])
+        for name, idle in ((name, found["idle"]) for name, found in servers)
+    ]
+    idle_header = ("server", "readers that only wait", "MiB of them", "MiB before", "connections lost")
+    return f"{table(header, rows)}\n\n{table(idle_header, waiting)}"
 
 
 def _stores(result: dict[str, Any]) -> str:

@@ -11,7 +11,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from itertools import pairwise
+from itertools import pairwise, product
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +22,7 @@ import pytest
 from mvserver.demo.page import PAGE, PageServer
 from tests.server.program import Program
 from tests.server.test_http import client, http_port, wait_for
+from tests.services.axe import grave_findings
 from tests.services.chromium import Chromium
 from tests.services.nginx import nginx
 
@@ -449,7 +450,9 @@ def test_a_proxy_asks_once_for_many(server: Program, root: psycopg.Connection[An
         )
 
 
-def test_the_example_page_in_a_browser(server: Program, root: psycopg.Connection[Any], chromium: Chromium) -> None:
+def test_the_example_page_in_a_browser(
+    server: Program, root: psycopg.Connection[Any], chromium: Chromium, axe: str
+) -> None:
     """The page of the demo, with its own view, on another origin, by a ticket; with a new ticket it goes on."""
     assert PAGE.stat().st_size < 10_000
     root.execute("CREATE DATABASE clickstream_db")
@@ -480,6 +483,10 @@ def test_the_example_page_in_a_browser(server: Program, root: psycopg.Connection
             chromium.wait_for(f'JSON.stringify({table}) === \'["./home 3","./cart 1"]\'')
             assert chromium.evaluate("document.querySelectorAll('#chart .bar').length") == 2
             assert chromium.evaluate("document.getElementById('state').textContent") == "live"
+            for width, dark in product((1280, 390), (False, True)):
+                chromium.look(width, dark=dark)
+                assert chromium.evaluate("document.documentElement.scrollWidth") <= width
+                assert grave_findings(chromium, axe) == []
             # the connection ends, and its ticket does not hold any more
             chromium.evaluate("rows.forEach(row => { row.kept = true }); undefined")
             click("./cart")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +32,7 @@ SETUP = (
     f'CREATE VIEW "top{HOSTILE.replace(chr(34), chr(34) * 2)}" AS SELECT page, visits FROM by_page',
     "CREATE ROLE reader LOGIN",
     "GRANT SELECT ON by_page TO reader",
+    "COMMENT ON MATERIALIZED VIEW by_page IS 'Visits since the beginning'",
 )
 BASE = 1_700_000_000_000
 
@@ -194,6 +196,7 @@ def test_relations_queries_lineage_and_rejected_rows(page: Chromium, root: psyco
     see(page, "The first 100 rows")
     assert harmless(page)
     go(page, "relations/postgres/public/by_page")
+    see(page, "Visits since the beginning")
     assert [line.split("\t")[:2] for line in text(page).splitlines() if "BIGINT" in line] == [
         ["visits", "BIGINT"], ["ms", "BIGINT"],
     ]  # fmt: skip
@@ -266,6 +269,10 @@ def test_live_mode(page: Chromium, root: psycopg.Connection[Any]) -> None:
     for n in (1, 2):
         visit(root, "/live")
         wait_for_result(page, [[str(n)]])
+        if n == 1:
+            page.evaluate("document.querySelector('#results .scroll').focus()")
+    assert page.evaluate("document.activeElement.className") == "scroll"  # rows come anew, the focus stays
+    assert page.evaluate("document.querySelector('#results caption').textContent").startswith("SELECT 1, live: read ")
     assert page.evaluate("performance.getEntriesByType('resource').every(each => !each.name.includes('Basic'))")
     run(page, "SELECT 1", live=True)
     see(page, "The statement names no materialized view.")
@@ -321,10 +328,10 @@ def test_accessibility_in_both_widths_and_schemes(page: Chromium, axe: str) -> N
     found: dict[str, list[Any]] = {}
 
     def check(name: str) -> None:
-        for width, dark in ((1280, False), (390, True)):
+        for width, dark in product((1280, 390), (False, True)):
             page.look(width, dark=dark)
             if grave := grave_findings(page, axe):
-                found[f"{name} at {width}"] = grave
+                found[f"{name} at {width}, dark: {dark}"] = grave
             assert page.evaluate("document.documentElement.scrollWidth") <= width, name
 
     check("sign in")
@@ -340,6 +347,29 @@ def test_accessibility_in_both_widths_and_schemes(page: Chromium, axe: str) -> N
             page.wait_for("document.querySelector('.failure')")
         check(name)
     assert found == {}
+
+
+def test_narrow_tables_show_each_row_as_a_block(page: Chromium) -> None:
+    """On a telephone the state of a query is seen without scrolling sideways, and is still a cell of a table."""
+    sign_in(page)
+    page.look(390)
+    go(page, "queries")
+    page.wait_for("document.querySelectorAll('main tbody tr').length === 3")
+    state = "document.querySelector('main tbody .state')"
+    assert page.evaluate(f"{state}.getBoundingClientRect().right") <= 390
+    assert page.evaluate(f"getComputedStyle({state}.closest('td'), '::before').content") == '"State"'
+    assert page.evaluate(f"{state}.closest('td').getAttribute('role')") == "cell"
+
+
+def test_texts_of_the_lineage_stay_in_their_boxes(page: Chromium) -> None:
+    sign_in(page)
+    go(page, "lineage")
+    page.wait_for("document.querySelector('svg .node')")
+    beyond = page.evaluate(
+        "[...document.querySelectorAll('svg .node text')].filter(text => text.getBoundingClientRect().right > "
+        "text.parentNode.querySelector('rect').getBoundingClientRect().right).map(text => text.textContent)"
+    )
+    assert beyond == []
 
 
 def test_texts_and_graphs(page: Chromium) -> None:
@@ -368,6 +398,11 @@ def test_texts_and_graphs(page: Chromium) -> None:
     assert module("format", "[m.bytes('\\\\x3c62c3a9'), m.bytes('\\\\xff'), m.duration(90061000), m.seconds(0.5)]") == [
         "<bé", "\\xff", "25 h", "500 ms",
     ]  # fmt: skip
+    days = [
+        module("format", f"m.span('2026-01-01T08:00:00', '{end}')")
+        for end in ("2026-01-01T09:00:00", "2026-01-02T00:00:00")
+    ]
+    assert days == ["2026-01-01 08:00:00 – 09:00:00", "2026-01-01 08:00:00 – 2026-01-02 00:00:00"]
     edges = [["a", "b"], ["b", "c"], ["a", "c"], ["c", "a"], ["d", "d"], ["a", "gone"]]
     drawn = module(
         "graph", f"((g) => [[...g.places], g.lines.length])(m.layout(['a','b','c','d'], {json.dumps(edges)}))"

@@ -70,7 +70,7 @@ def test_views_are_listed_and_described(server: Program) -> None:
         first = names[0]
         root.execute(f"COMMENT ON MATERIALIZED VIEW {first} IS 'what it is'".encode())
         columns = [column.name for column in root.execute(f"SELECT * FROM {first}".encode()).description or ()]
-    (listed,), (described,), (why,), (missing,) = (
+    (listed,), (described,), (why,), (missing,), (by_name_alone,) = (
         [each]
         for each in ask(
             server,
@@ -78,12 +78,14 @@ def test_views_are_listed_and_described(server: Program) -> None:
             ("describe_view", {"view": first}),
             ("why", {"view": first}),
             ("describe_view", {"view": "public.nosuch"}),
+            ("describe_view", {"view": first.removeprefix("public.")}),
         )
     )
     assert sorted(row["view"] for row in listed[1] if row["kind"] == "materialized view") == sorted(names)
     assert next(row for row in listed[1] if row["view"] == first)["description"] == "what it is"
     assert [column["name"] for column in described[1]["columns"]] == columns
     assert described[1]["description"] == "what it is"
+    assert by_name_alone[1]["columns"] == described[1]["columns"]
     assert "SELECT" in described[1]["definition"].upper()
     assert [query["kind"] for query in why[1]["queries"]] == ["materialized_view"]
     assert (missing[0], missing[1]["code"]) == (True, "42P01")

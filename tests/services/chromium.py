@@ -98,6 +98,7 @@ class Chromium:
                 "Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=False
             )
         )
+        self._run(self._ask("Emulation.setScrollbarsHidden", hidden=True))  # a page is as wide as it says
         colours = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
         self._run(self._ask("Emulation.setEmulatedMedia", features=[colours]))
 

@@ -47,6 +47,7 @@ class KeptView:
         self.finished = world.service.finished
         self.writer = Writer(world.database.cursor, translate, layouts=world.layouts)
         self.writer.watch = self.finished
+        self.finished._history = self.writer.histories.of_view  # the world's service is older than the writer
         with self.writer.transaction() as ledger:
             ledger.begin_generation("p", {"at": 0})
         world.writer.execute(f'DROP VIEW IF EXISTS _views."{VISITS_ID}"')

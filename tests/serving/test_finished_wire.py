@@ -8,6 +8,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
@@ -16,8 +17,10 @@ import pytest
 
 from mvserver import limits
 from mvserver.serving.fast.finished_rows import KeptViews
+from mvserver.streaming.watching.watched_views import WatchedViews
 from tests.serving.kept import KeptView, until
 from tests.serving.server import Client, PullServer
+from tests.serving.world import VISITS_ID
 
 _POINT = "SELECT visits, total FROM visits WHERE site = %s AND url = %s"
 _RANGE = "SELECT site, url, visits, total FROM visits WHERE site >= %s AND site < %s"
@@ -220,3 +223,35 @@ def test_a_view_is_kept_once_it_is_asked_for_often(
         assert view.finished._thread is None
         _warm(view, client, _prepared, _POINT, (1, "a"))
     assert view.finished.status()[0].state == "ready"
+
+
+@pytest.mark.parametrize("ask", _WAYS)
+def test_look_ups_of_the_past_in_each_protocol(server: PullServer, view: KeptView, ask: Ask) -> None:
+    """By a token and by a time, as texts and as parameters; DuckDB's answers come first."""
+    views = {VISITS_ID: replace(view.target, view_id=VISITS_ID)}
+    watched = WatchedViews(view.writer, 3600.0, views.get, lambda view_id: "visits")
+    watch = watched.open(VISITS_ID, since=None, snapshot=False)
+    try:
+        places: list[tuple[Any, ...]] = []
+        for number in range(1, 6):
+            view.fed.feed([{"l": site, "k": "a", "n": Decimal(number)} for site in range(number)])
+            (history,) = view.writer.histories.open_ones.values()
+            extent = history.extent
+            places.append((f"{extent.incarnation}-{extent.last_seq:x}", extent.last_at, extent.last_at.isoformat()))
+        text = "SELECT site, visits, total FROM visits AS OF %s WHERE site = %s AND url = %s"
+        asked = [(place, site, "a") for moment in places for place in moment for site in (0, 3, 9)]
+        with server.connect() as client:
+            first = [ask(client, text, each) for each in asked]
+            assert view.finished.answered == 0
+            for _, each in zip(range(3), asked, strict=False):
+                _warm(view, client, ask, text, each)
+            before = view.finished.answered
+            assert [ask(client, text, each) for each in asked] == first
+            assert view.finished.answered == before + len(asked)
+            with pytest.raises(psycopg.errors.InvalidParameterValue):
+                ask(client, text, ("2999-01-01 00:00:00+00", 0, "a"))
+        assert first[0] == [(0, 1, Decimal(1))]
+        assert first[-3] == [(0, 5, Decimal(15))]
+        assert first[1] == []  # it came later
+    finally:
+        watch.close()

@@ -70,6 +70,7 @@ def test_a_view_as_of_each_time_and_token(past: Past) -> None:
     for at, token, rows in fed(past).shown:
         assert Counter(past.world.rows(f"SELECT * FROM visits AS OF '{at.isoformat()}'")) == rows
         assert Counter(past.world.rows(f"SELECT v.* FROM public.visits AS OF '{token}' AS v")) == rows
+        assert Counter(past.world.rows(f"SELECT * FROM visits AS OF '{at.isoformat()}'::timestamptz v")) == rows
         scope = replace(SCOPE, as_of=token)
         assert Counter(past.world.rows("SELECT * FROM visits", scope=scope)) == rows
         total = sum(row[2] * count for row, count in rows.items())

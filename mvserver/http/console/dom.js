@@ -34,29 +34,39 @@ export function facts(pairs) {
 
 // A table whose rows are changed in place, so that the keyboard's focus stays where it is. A column has a title,
 // text(row), and may have href(row), style(row) (names of classes) and numeric. key(row, index) tells rows apart.
+// "stacked": on a narrow page each row is a block with a line for each column that has something; the roles say that it
+// is still a table then.
 export class Table {
   #columns;
   #key;
   #rows = new Map();
-  #body = h("tbody");
+  #body = h("tbody", {role: "rowgroup"});
+  #caption;
   #empty;
-  #table;
 
-  constructor({caption, columns, key = (row, index) => index, empty = "There is nothing here."}) {
+  constructor({caption, columns, key = (row, index) => index, empty = "There is nothing here.", stacked = false}) {
     this.#columns = columns;
     this.#key = key;
+    this.#caption = h("caption", {}, caption);
     this.#empty = h("p", {class: "empty", hidden: true}, empty);
-    const head = columns.map(column => h("th", {scope: "col", class: column.numeric && "numeric"}, column.title));
-    this.#table = h("table", {}, h("caption", {}, caption), h("thead", {}, h("tr", {}, head)), this.#body);
+    const head = columns.map(column =>
+      h("th", {scope: "col", role: "columnheader", class: column.numeric && "numeric"}, column.title));
+    const table = h("table", {role: "table", class: stacked && "stacked"}, this.#caption,
+      h("thead", {role: "rowgroup"}, h("tr", {role: "row"}, head)), this.#body);
     this.element = h("div", {},
-      h("div", {class: "scroll", role: "region", "aria-label": caption, tabindex: "0"}, this.#table), this.#empty);
+      h("div", {class: "scroll", role: "region", "aria-label": caption, tabindex: "0"}, table), this.#empty);
+  }
+
+  set caption(words) {
+    this.#caption.textContent = words;
   }
 
   update(rows) {
     const kept = new Map();
     rows.forEach((row, index) => {
       const key = this.#key(row, index);
-      const line = this.#rows.get(key) ?? h("tr", {}, this.#columns.map(c => h("td", {class: c.numeric && "numeric"})));
+      const line = this.#rows.get(key) ?? h("tr", {role: "row"},
+        this.#columns.map(c => h("td", {role: "cell", class: c.numeric && "numeric", "data-title": c.title})));
       this.#columns.forEach((column, at) => fill(line.cells[at], column, row));
       kept.set(key, line);
     });
@@ -88,6 +98,7 @@ function fill(cell, column, row) {
   const text = nothing ? (column.nothing ?? "") : String(given);
   const href = nothing ? undefined : column.href?.(row);
   const style = [column.style?.(row), nothing && column.nothing ? "null" : null].filter(Boolean).join(" ");
+  cell.classList.toggle("bare", nothing || text === "");
   let holder = cell.firstElementChild;
   if (!holder || (holder.localName === "a") !== Boolean(href)) {
     holder = h(href ? "a" : "span");

@@ -21,6 +21,14 @@ export function moment(text) {
   return text ? text.replace("T", " ").replace(/\.(\d{3})\d*/, ".$1").replace("+00:00", " UTC") : null;
 }
 
+// From one instant to another, whose date is left out where it is the same.
+export function span(from, to) {
+  if (!from) return null;
+  const [start, end] = [moment(from), moment(to)];
+  const day = start.slice(0, 11);
+  return `${start} – ${end?.startsWith(day) ? end.slice(day.length) : end}`;
+}
+
 // A bytea, as text where it is UTF-8.
 export function bytes(text, most = 1000) {
   if (text === null || !text.startsWith("\\x")) return text;

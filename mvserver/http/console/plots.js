@@ -27,7 +27,7 @@ export function plot(title, show, signal) {
     drawn = new uPlot({
       width, height: HEIGHT, legend: {show: false}, cursor: {show: false},
       scales: {y: {range: (_, low, high) => [0, Math.max(high ?? 0, 1) * 1.1]}},
-      axes: [{...axis, space: 80, values: (_, ticks) => ticks.map(clock)}, {...axis, size: 64, values: (_, ticks) => ticks.map(tick => show(tick))}],
+      axes: [{...axis, size: 30, space: 80, values: (_, ticks) => ticks.map(clock)}, {...axis, size: 64, values: (_, ticks) => ticks.map(tick => show(tick))}],
       series: [{}, {stroke: () => colour("--accent"), width: 1.5, points: {show: false}, spanGaps: false}],
     }, data, canvas);
   };

@@ -15,6 +15,7 @@ from mvserver.failures import as_sql_error
 from mvserver.front import Backend
 from mvserver.http.formats import NDJSON, Format
 from mvserver.http.mcp.endpoint import login_of
+from mvserver.http.openapi import server_version
 from mvserver.http.statement import Login, Request, StatementRun
 from mvserver.http.status import body_of
 from mvserver.http.work import Workers
@@ -22,7 +23,7 @@ from mvserver.http.work import Workers
 _READ_ONLY = {"default_transaction_read_only": "on", "statement_timeout": str(limits.MCP_QUERY_MS)}
 _TEXT: Mapping[str, Any] = {"type": "string"}
 _DATABASE: Mapping[str, Any] = {"type": "string", "description": "the database; postgres where it is left out"}
-_VIEW: Mapping[str, Any] = {"type": "string", "description": "the view as schema.name"}
+_VIEW: Mapping[str, Any] = {"type": "string", "description": "the view as schema.name; a name alone is one of public"}
 
 _LIST = """
 SELECT n.nspname || '.' || c.relname AS view, CASE c.relkind WHEN 'm' THEN 'materialized view' ELSE 'view' END AS kind,
@@ -111,6 +112,7 @@ def server(backend: Backend, workers: Workers) -> Any:
 
     return Server(
         "mvserver",
+        version=server_version(),
         instructions="Views are kept up to date from streams. Look at list_views first; query reads them by SQL.",
         on_list_tools=list_tools,
         on_call_tool=call_tool,
@@ -139,6 +141,9 @@ class Tools:
             return _json({"rows": rows, "more": more})
         view = self._arguments["view"]
         columns = await self._rows(_COLUMNS, view)
+        if not columns:
+            columns = await self._rows(_COLUMNS, in_public := f"public.{view}")
+            view = in_public if columns else view
         if not columns:
             raise SqlError(sqlstates.UNDEFINED_TABLE, f'view "{view}" does not exist', hint="list_views names them.")
         if self._name == "describe_view":

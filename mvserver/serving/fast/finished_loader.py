@@ -14,7 +14,9 @@ from mvserver.serving.engine.database import VIEW_SCHEMA, Database
 from mvserver.serving.fast import few_rows
 from mvserver.serving.fast.direct import finished_columns
 from mvserver.serving.fast.finished_view import Budget, FinishedView, Row
+from mvserver.serving.fast.past_rows import PastRows
 from spark_sinks.duckdb.changes.changes import RowsNow
+from spark_sinks.duckdb.history.log import rows_before_statement
 from spark_sinks.duckdb.layout import ViewLayout, ViewLayouts
 
 _PIECE_ROWS = 500  # made into Python's values at a time: other threads wait for so long
@@ -107,6 +109,22 @@ class Loader:
         finally:
             self._cursor.abort()
         return view
+
+    def follow(self, source: Source, past: PastRows, stopped: Callable[[], bool]) -> bool:
+        """What the history has behind the changes that ``past`` has; without those that it keeps no more. False where
+        they cannot be used."""
+        view = past.history.view
+        if not {name for name, _ in view.columns} >= set(source.columns):
+            return False  # it has just been made anew
+        self._cursor.execute(rows_before_statement(view, self._database, source.columns), [past.last_seq])
+        try:
+            while piece := self._cursor.fetchmany(_PIECE_ROWS):
+                if stopped() or not past.add(piece):
+                    return False
+        finally:
+            self._cursor.abort()
+        past.trim(past.history.extent.first_seq)
+        return True
 
     def changed(self, source: Source, changes: Sequence[pa.Table]) -> tuple[list[Any], list[Row]]:
         """The keys of these tables (g0 ...), and the rows that they have now."""

@@ -6,12 +6,18 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Sequence
 from itertools import product
 from math import prod
-from typing import Any
+from typing import Any, Protocol
 
 from mvserver import limits
 from mvserver.front import KeptRows
 from mvserver.serving.api import KeyRead, Members, PullPlan
-from mvserver.serving.fast.finished_view import FinishedView
+from mvserver.serving.fast.finished_view import FinishedView, Row
+
+
+class Rows(Protocol):
+    def get(self, key: Any) -> Row | None:
+        """The row of the key."""
+
 
 _TESTS: dict[str, Callable[[Any, Any], bool]] = {
     "=": lambda a, b: bool(a == b), "<": lambda a, b: bool(a < b), "<=": lambda a, b: bool(a <= b),
@@ -55,8 +61,8 @@ class Reader:
         self._others = [(at, c.column, _TESTS[c.operator]) for at, c in enumerate(comparisons) if at not in used]
         self._other_members = [(at, m.column) for at, m in enumerate(read.members) if -1 - at not in used]
 
-    def find(self, parameters: Sequence[Any]) -> KeptRows | None:
-        """None where DuckDB has to be asked."""
+    def find(self, parameters: Sequence[Any], there: Rows) -> KeptRows | None:
+        """Of the view's rows, or of those that were ``there``. None where DuckDB has to be asked."""
         values = []
         for at, constant, kind in self._operands:
             value = constant if at < 0 else parameters[at]
@@ -69,11 +75,10 @@ class Reader:
         keys = self._by_values(values, lists) if self._equal else self._by_range(values)
         if keys is None:
             return None
-        view = self._view
-        rows: list[Any] = [view.rows.get(key) for key in keys]
+        rows: list[Any] = [there.get(key) for key in keys]
         if None in rows or self._others or self._other_members:
             keys, rows = self._passing(keys, rows, values, lists)
-        return KeptRows(keys, rows, self._columns, self._types, view)
+        return KeptRows(keys, rows, self._columns, self._types, self._view)
 
     def _by_values(self, values: list[Any], lists: list[Any]) -> list[Any] | None:
         """The keys, also some that the view has not."""

@@ -20,12 +20,14 @@ import pyarrow as pa
 
 from mvserver import limits
 from mvserver.front import Result
-from mvserver.serving.api import KeyRead, PullPlan
+from mvserver.serving.api import KeyRead, Place, PullPlan
 from mvserver.serving.engine.snapshot import whole
 from mvserver.serving.fast.finished_loader import CannotBeKept, Loader, Source
 from mvserver.serving.fast.finished_reader import Reader, reader
 from mvserver.serving.fast.finished_view import Budget, FinishedView
+from mvserver.serving.fast.past_rows import PastRows, RowsThen, place_of
 from spark_sinks.duckdb.changes.changes import RowsNow
+from spark_sinks.duckdb.history.history import History
 
 _log = logging.getLogger(__name__)
 
@@ -39,8 +41,8 @@ Keys = Sequence[pa.Table | RowsNow] | None
 
 @dataclass(eq=False)
 class _Kept:
-    """A view that is kept, or is about to be. All but ``view.token``, ``asked_at`` and ``answered`` is changed
-    under the lock."""
+    """A view that is kept, or is about to be. All but ``view.token``, ``past_wanted`` and what counts who asks
+    is changed under the lock."""
 
     source: Source
     view: FinishedView | None = None
@@ -52,7 +54,15 @@ class _Kept:
     spoiled: bool = False  # any row may have changed since its loading began
     asked_at: float = 0.0
     answered: int = 0
+    past: PastRows | None = None
+    past_wanted: bool = False  # somebody has asked for what it has not
+    past_asked_at: float = 0.0
     readers: dict[KeyRead, Reader | None] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, eq=False)
+class _PastWanted:
+    kept: _Kept
 
 
 @dataclass(frozen=True)
@@ -70,17 +80,24 @@ class FinishedStatus:
 class KeptViews:
     """Implements ``serving.api.FinishedRows`` and ``spark_sinks.duckdb.changes.changes.StateWatch``."""
 
-    def __init__(self, loader: Callable[[], Loader], memory: int, clock: Callable[[], float] = time.monotonic) -> None:
-        """``memory`` is in bytes; with 0 nothing is kept."""
+    def __init__(
+        self,
+        loader: Callable[[], Loader],
+        memory: int,
+        clock: Callable[[], float] = time.monotonic,
+        history: Callable[[str], History | None] = lambda view_id: None,
+    ) -> None:
+        """``memory`` is in bytes; with 0 nothing is kept. ``history`` is that of a view, by its id."""
         self._make_loader = loader
+        self._history = history
         self._clock = clock
         self._budget = Budget(memory)
         self._condition = threading.Condition()
         self._kept: dict[str, _Kept] = {}  # by view id; read without the lock
         self._tables: dict[str, str] = {}  # state tables, and the views that are kept of them
         self._unwanted: set[str] = set()  # tables whose keys the transaction that is open does not tell
-        self._asked: dict[str, tuple[float, int]] = {}  # since when and how often, of views that are not kept
-        self._refused: dict[str, float] = {}  # until when
+        self._asked: dict[str, tuple[float, int]] = {}  # since when and how often, of what is not kept
+        self._refused: dict[str, float] = {}  # until when, by the view's id or that of its past
         self._requests: dict[str, KeyRead] = {}  # to be loaded
         self._committing: list[tuple[_Kept, Keys]] | None = None  # of the COMMIT that is under way
         self._thread: threading.Thread | None = None
@@ -93,7 +110,9 @@ class KeptViews:
         if read is None:
             return False
         kept = self._kept.get(read.view_id)
-        return kept is not None and kept.view is not None and kept.view.token is not None
+        if kept is None or kept.view is None or kept.view.token is None:
+            return False
+        return read.as_of is None or (kept.past is not None and kept.past.is_current)
 
     def find(self, plan: PullPlan, parameters: Sequence[Any]) -> Result | None:
         read = plan.key_read
@@ -101,7 +120,8 @@ class KeptViews:
             return None
         kept = self._kept.get(read.view_id)
         if kept is None:
-            self._count(read)
+            if self._is_often(read.view_id):
+                self._request(read)
             return None
         kept.asked_at = self._clock()
         view = kept.view
@@ -112,7 +132,10 @@ class KeptViews:
             answering = kept.readers[read]
         except KeyError:
             answering = self._reader(kept, view, plan, read)
-        rows = None if answering is None else answering.find(parameters)
+        there = view.rows if read.as_of is None else self._then(kept, view, plan, parameters)
+        rows = None if answering is None or there is None else answering.find(parameters, there)
+        if isinstance(there, RowsThen) and not there.stands:
+            return None
         if rows is None or view.token is not token:
             if view.lacks_arrangement:
                 self._wake()
@@ -127,19 +150,36 @@ class KeptViews:
         made = kept.readers[read] = reader(view, plan, read)
         return made
 
-    def _count(self, read: KeyRead) -> None:
+    def _then(self, kept: _Kept, view: FinishedView, plan: PullPlan, parameters: Sequence[Any]) -> RowsThen | None:
+        """The rows at the place that the plan asks for; None where DuckDB has to be asked."""
+        read, past = plan.key_read, kept.past
+        kept.past_asked_at = kept.asked_at
+        if past is None or not past.is_current:
+            if not kept.past_wanted and (past is not None or self._is_often(_past_of(kept.source.view_id))):
+                kept.past_wanted = True
+                self._wake()
+            return None
+        asked = None if read is None else read.as_of
+        place = place_of(parameters[asked.parameter - 1] if isinstance(asked, Place) else asked, plan.time_zone)
+        return None if place is None else past.then(place, view.rows)
+
+    def _is_often(self, name: str) -> bool:
+        """Whether what is not kept has been asked for often enough now to be kept."""
         if not self._budget.most:
-            return
+            return False
         now = self._clock()
-        since, times = self._asked.get(read.view_id, (now, 0))
+        since, times = self._asked.get(name, (now, 0))
         if now - since > limits.FINISHED_ROWS_ASKED_WITHIN_S:
             since, times = now, 0
-        self._asked[read.view_id] = (since, times + 1)
-        if times + 1 < limits.FINISHED_ROWS_ASKED_MIN or self._refused.get(read.view_id, now) > now:
-            return
+        self._asked[name] = (since, times + 1)
+        if times + 1 < limits.FINISHED_ROWS_ASKED_MIN or self._refused.get(name, now) > now:
+            return False
+        self._asked.pop(name, None)
+        self._refused.pop(name, None)
+        return True
+
+    def _request(self, read: KeyRead) -> None:
         with self._condition:
-            self._asked.pop(read.view_id, None)
-            self._refused.pop(read.view_id, None)
             self._requests[read.view_id] = read
         self._wake()
 
@@ -153,7 +193,7 @@ class KeptViews:
                     view_id,
                     "ready" if kept.view.token else "behind",
                     len(kept.view.rows),
-                    kept.view.size,
+                    kept.view.size + (0 if kept.past is None else kept.past.size),
                     kept.answered,
                 )
                 for view_id, kept in self._kept.items()
@@ -230,8 +270,15 @@ class KeptViews:
         self._tables = {table: of for table, of in self._tables.items() if of != view_id}
         if refused:
             self._refused[view_id] = self._clock() + limits.FINISHED_ROWS_RETRY_S
+        self._let_past_go(kept)
         if kept.view is not None:
             kept.view.give_up()
+
+    def _let_past_go(self, kept: _Kept) -> None:
+        """Under the lock."""
+        past, kept.past = kept.past, None
+        if past is not None:
+            past.give_up()
 
     # --- the thread that reads ----------------------------------------------------------------------------------------
     def _wake(self) -> None:
@@ -260,22 +307,29 @@ class KeptViews:
                         return
                 if isinstance(work, KeyRead):
                     self._load(loader, work)
+                elif isinstance(work, _PastWanted):
+                    self._follow_past(loader, work.kept)
                 elif work is not None:
                     self._bring_up_to_date(loader, work)
         finally:
             loader.close()
 
-    def _next(self) -> KeyRead | _Kept | None:
+    def _next(self) -> KeyRead | _Kept | _PastWanted | None:
         for kept in self._kept.values():
             view = kept.view
             if view is not None and not kept.committing and (view.token is None or view.lacks_arrangement):
                 return kept
+        for kept in self._kept.values():
+            if kept.past_wanted and kept.view is not None:
+                return _PastWanted(kept)
         return self._requests.pop(next(iter(self._requests))) if self._requests else None
 
     def _let_idle_go(self) -> None:
         until = self._clock() - limits.FINISHED_ROWS_IDLE_S
         for kept in [kept for kept in self._kept.values() if kept.view is not None and kept.asked_at < until]:
             self._let_go(kept)
+        for kept in [kept for kept in self._kept.values() if kept.past_asked_at < until]:
+            self._let_past_go(kept)
 
     def _load(self, loader: Loader, read: KeyRead) -> None:
         view_id, kept = read.view_id, None
@@ -346,6 +400,39 @@ class KeptViews:
                 view.give_up()  # what it has been given since
             elif not kept.committing and not kept.pending:
                 view.token = view.token or object()
+
+    def _follow_past(self, loader: Loader, kept: _Kept) -> None:
+        kept.past_wanted = False  # before it is read: who asks for what comes now asks again
+        view, view_id = kept.view, kept.source.view_id
+        assert view is not None  # noqa: S101 - chosen so
+        history, past = self._history(view_id), kept.past
+        if past is not None and (past.history is not history or past.last_seq < history.extent.first_seq - 1):
+            with self._condition:
+                self._let_past_go(kept)
+            past = None
+        if past is None and history is not None:
+            past = PastRows(history, len(kept.source.key_types), view.weight, self._budget)
+        if past is None or history is None:
+            return  # nobody watches the view any more
+        usable = False
+        try:
+            usable = loader.follow(kept.source, past, lambda: self._closed or self._kept.get(view_id) is not kept)
+        except duckdb.Error as reason:
+            _log.debug("the past rows of view %s are not kept: %s", view_id, reason)
+        except Exception:  # noqa: BLE001 - logged; look-ups are answered by DuckDB
+            _log.exception("the past rows of view %s are not kept", view_id)
+        with self._condition:
+            if usable and self._kept.get(view_id) is kept:
+                kept.past = past
+                return
+            if history.ended is None:
+                self._refused[_past_of(view_id)] = self._clock() + limits.FINISHED_ROWS_RETRY_S
+            kept.past = None
+            past.give_up()
+
+
+def _past_of(view_id: str) -> str:
+    return f"{view_id}$past"
 
 
 def _touched(source: Source, changes: Mapping[str, Keys] | None) -> tuple[bool, Keys]:

@@ -77,7 +77,7 @@ class FinishedView:
     # --- who keeps it: one thread at a time, while there is no token --------------------------------------------------
     def add(self, rows: Sequence[Row]) -> bool:
         """False where there is no room for them, or two rows have one key: then it cannot be used."""
-        if not self._grow(sum([self._weight(row) for row in rows])):
+        if not self._grow(sum([self.weight(row) for row in rows])):
             return False
         before, key_of = len(self.rows), self._key_of
         self.rows.update([(key_of(row), row) for row in rows])
@@ -90,7 +90,7 @@ class FinishedView:
             row = self.rows.pop(key, None)
             if row is not None:
                 gone.add(key)
-                self._shrink(self._weight(row))
+                self._shrink(self.weight(row))
         self._forget_frames(gone)
         if not self.add(rows):
             return False
@@ -161,7 +161,7 @@ class FinishedView:
             taken += size
         return index
 
-    def _weight(self, row: Row) -> int:
+    def weight(self, row: Row) -> int:
         """Bytes of a row, its key and its place among the others."""
         values = sum([_rounded(sys.getsizeof(value)) for value in row if value is not None])
         keys = len(self.key_types)

@@ -5,7 +5,7 @@ Both read what the history of the view keeps. Whether it goes back as far is ask
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
@@ -13,8 +13,9 @@ from catalog.model import Relation
 from mvserver import sqlstates
 from mvserver.errors import SqlError
 from mvserver.resume_tokens import Written, invalid, is_token
-from mvserver.serving.api import Place
+from mvserver.serving.api import KeyRead, Place
 from mvserver.serving.fast import classify
+from mvserver.serving.fast.key_reads import key_read
 from spark_sinks.duckdb.history.log import (
     as_of_name,
     changes_name,
@@ -106,6 +107,21 @@ def by_key(tree: exp.Expr, view: Relation) -> exp.Expr | None:
     for value in given:
         call.append("expressions", value.copy())
     return made
+
+
+def read_as_of(tree: exp.Expr, view: Relation, place: str | Place | None) -> KeyRead | None:
+    """What such a query asks, where the rows of its keys can answer it."""
+    source = tree.args["from_"].this if isinstance(tree, exp.Select) and tree.args.get("from_") else None
+    if place is None or not isinstance(source, exp.Subquery):
+        return None
+    made = tree.copy()
+    alias = source.args.get("alias")
+    of_the_present = exp.Table(this=exp.to_identifier(view.id, quoted=True), alias=alias.copy() if alias else None)
+    made.args["from_"].set("this", of_the_present)
+    found = key_read(made, view)
+    if found is None or not found.is_whole:  # by a part of the key only the keys of now are found
+        return None
+    return replace(found, as_of=place)
 
 
 def _equal(term: exp.Expr) -> list[tuple[str, exp.Expr]]:

@@ -55,6 +55,7 @@ class Reads:
     of_the_past: bool = False  # a view's history, or a view as it was
     expanded: list[Relation] = field(default_factory=list)  # views that became sub-queries, each as often as it did
     places: list[Place] = field(default_factory=list)  # of parameters, as of which views are read
+    as_of: Place | str | None = None  # that of the last view, or its text
     secured: list[Relation] = field(default_factory=list)  # of which policies decide what rows are seen
 
 
@@ -142,6 +143,7 @@ class NameResolver:
             self.reads.of_the_past = True
             sealed = self._hides_rows(found, text)
             place = self._place(as_of, sealed=sealed) if isinstance(as_of, int) else as_of or self._scope.as_of
+            self.reads.as_of = place
             rows = histories.rows_as_of(found, place, self._database_name, alias, sealed=sealed)
             rows.meta[RELATION] = found
             _put(table, rows)

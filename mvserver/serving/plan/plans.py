@@ -30,6 +30,7 @@ from mvserver.serving.api import KeyRead, PlanRuns, PullPlan, Together
 from mvserver.serving.fast import classify, few_rows, gathering
 from mvserver.serving.fast.key_reads import key_read
 from mvserver.serving.plan.binder import BoundTree
+from mvserver.serving.plan.histories import read_as_of
 from mvserver.serving.plan.name_resolution import Reads
 from mvserver.serving.plan.origins import Origin, origins
 from mvserver.serving.plan.system_types import as_declared
@@ -80,7 +81,7 @@ def plan_of(query: PullQuery, reads: Reads, made: BoundTree) -> PullPlan:
         arrow_types=tuple(arrow) if None not in arrow else (),
         plain_types=few_rows.plain_types(arrow) if None not in arrow else (),
         together=_together(direct, kind, outputs, arrow, count) if steady and not reads.of_the_past else None,
-        key_read=_key_read(tree, kind, outputs, arrow, reads) if steady and not reads.of_the_past else None,
+        key_read=_key_read(tree, kind, outputs, arrow, reads) if steady else None,
         runs=PlanRuns(few=kind in (classify.POINT, classify.RANGE)),
         sets=facts.sets,
         reads_now=_reads_now(tree),
@@ -113,7 +114,7 @@ def _key_read(
     if kind not in (classify.POINT, classify.RANGE) or not _are_plain(outputs, arrow):
         return None
     (view,) = reads.views.values()
-    found = key_read(tree, view)
+    found = read_as_of(tree, view, reads.as_of) if reads.of_the_past else key_read(tree, view)
     return found if found is not None and len(found.columns) == len(outputs) else None
 
 

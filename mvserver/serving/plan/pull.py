@@ -69,6 +69,7 @@ from mvserver.sql.trees import dismantle
 from mvserver.sql.written_parameters import others, with_constants
 from mvserver.types.oids import TEXT
 from mvserver.visible_rows import VisibleRows
+from spark_sinks.duckdb.history.history import History
 from spark_sinks.duckdb.layout import ViewLayouts
 
 
@@ -88,11 +89,13 @@ class DuckPullService:
         why_missing: Cause = lambda view_id: None,
         version: Callable[[Sequence[str]], Version | None] = lambda view_ids: None,
         layouts: ViewLayouts | None = None,
+        history: Callable[[str], History | None] = lambda view_id: None,
     ) -> None:
         """The memory limits are in bytes; there may be none for the process. ``concurrency`` bounds the queries at work
         at the same time, not those that are open; ``version`` is that of the rows of some views, None where it cannot
         be told now, and nothing is shared. With finished rows, all that changes the views must be told to
-        ``finished``. ``layouts`` are the writer's: a view whose layout is not known is read as DuckDB has it."""
+        ``finished``. ``layouts`` are the writer's: a view whose layout is not known is read as DuckDB has it.
+        ``history`` is that of a view, while it is kept."""
         layouts = layouts or ViewLayouts()
         self._database = database
         self._source = source
@@ -110,7 +113,7 @@ class DuckPullService:
         self.gathering = gathering.GatheredLookUps(self._snapshot)
         self.sharing = SharedReads(version, self._abandonable)
         self.finished = KeptViews(
-            lambda: Loader(database, layouts, reader_settings(self._system)), finished_rows_memory
+            lambda: Loader(database, layouts, reader_settings(self._system)), finished_rows_memory, history=history
         )
         self._templates: PlanCache[PullPlan | None] = PlanCache()  # None: a text that has to be planned
 

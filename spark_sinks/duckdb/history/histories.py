@@ -57,6 +57,10 @@ class Histories:
         """As of the last commit; for any thread."""
         return self._open
 
+    def of_view(self, view_id: str) -> History | None:
+        """The same of one view."""
+        return next((each for each in self._open.values() if each.view.view_id == view_id), None)
+
     # --- whom the writer asks -----------------------------------------------------------------------------------------
     def of(self, query_id: str) -> History | None:
         return None if query_id in self._dropped else self._open.get(query_id)

@@ -314,6 +314,17 @@ def read_statement(view: LoggedView) -> str:
     )
 
 
+def rows_before_statement(view: LoggedView, database: str, columns: Iterable[str]) -> str:
+    """Of the changes behind number $1: number, epoch, microseconds since 1970, kind, and these columns; for a cursor of
+    any database."""
+    value_of = dict(zip((name for name, _ in view.columns), view.values, strict=True))
+    values = ", ".join(value_of[name] for name in columns)
+    return (
+        f"SELECT _seq, _epoch, epoch_us(_at), _op, {values} FROM {_log(view, quoted(database))} "
+        "WHERE _seq > $1 ORDER BY _seq"
+    )
+
+
 def read_seen_statement(view: LoggedView, visible: VisibleRows) -> str:
     """The same, with a column _seen of whether the row may be seen."""
     seen = f"SELECT *, ({visible.condition}) AS _seen FROM ({read_statement(view)}) AS {quoted(visible.name)}"

@@ -31,6 +31,7 @@ _VIEWS = (
     View("few", ("url",), ("sum(amount) AS amount_sum",)),
     View("many", ("user_id", "plan"), ("sum(amount) AS amount_sum",)),
 )
+_LANES = {"batches": ("--live-lane", "off"), "live": ()}
 _BURST = 5_000
 _GROUPS = (200, 45_000)
 _PHASES = 3  # of each kind
@@ -48,7 +49,7 @@ _UNWATCHED_S = 120.0
 def measure(bench: Bench) -> dict[str, Any]:
     return {
         "burst_events": _BURST,
-        "rows": [_cost(bench, view) for view in _VIEWS],
+        "rows": [_cost(bench, view, lane) for lane in _LANES for view in _VIEWS],
         "commits": commits(bench.folder),
         "reads": _reads(bench),
     }
@@ -98,10 +99,10 @@ def _committed(folder: Path, groups: int) -> dict[str, Any]:
     return found
 
 
-def _cost(bench: Bench, view: View) -> dict[str, Any]:
+def _cost(bench: Bench, view: View, lane: str) -> dict[str, Any]:
     turns = itertools.count()
     times: dict[bool, list[float]] = {False: [], True: []}
-    with bench.fresh(WIDE, [view], arguments=("--history-retention", "1s")) as running:
+    with bench.fresh(WIDE, [view], arguments=("--history-retention", "1s", *_LANES[lane])) as running:
         _bursts(running, turns, _WARM_UP_BURSTS)
         for _ in range(_PHASES):
             times[False] += _bursts(running, turns, _BURSTS)
@@ -110,6 +111,7 @@ def _cost(bench: Bench, view: View) -> dict[str, Any]:
             _wait_unwatched(running)
         without, with_ = median(times[False]) * 1000, median(times[True]) * 1000
         found = {
+            "lane": lane,
             "view": view.name,
             "keys": running.keys(),
             "burst_ms": round(without, 1),

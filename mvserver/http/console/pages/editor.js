@@ -171,6 +171,7 @@ async function runLive(statements, {database, signal, results, state}) {
     let busy = false;
     let times = 0;
     let table = null;
+    let shapeBefore = "";
     const look = async () => {
       asked = true;
       if (busy) return;
@@ -180,12 +181,19 @@ async function runLive(statements, {database, signal, results, state}) {
           asked = false;
           const began = performance.now();
           const found = await sql(text, {database, signal});
-          const made = resultTable(`${found.command}, live`, found.columns, found.rows.slice(0, MOST_ROWS));
-          if (table) table.replaceWith(made.element);
-          else results.append(made.element);
-          table = made.element;
+          const shape = JSON.stringify(found.columns);
+          const shownRows = found.rows.slice(0, MOST_ROWS);
+          if (shape === shapeBefore) table.update(shownRows); // in place: focus and scrolling stay
+          else {
+            const made = resultTable("Rows, live", found.columns, shownRows);
+            if (table) table.element.replaceWith(made.element);
+            else results.append(made.element);
+            [table, shapeBefore] = [made, shape];
+          }
           times += 1;
-          state.textContent = `live: ${read.join(", ")}; read ${times} times, at ${new Date().toLocaleTimeString("en-GB")}`;
+          table.caption = `${found.command}, live: read ${times} times, at ${new Date().toLocaleTimeString("en-GB")}`;
+          const words = `live: ${read.join(", ")}`;
+          if (state.textContent !== words) state.textContent = words; // it is read out when it changes
           await new Promise(next => setTimeout(next, Math.max(0, NOT_SOONER_MS - (performance.now() - began))));
         }
       } catch (error) {

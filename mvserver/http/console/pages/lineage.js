@@ -7,7 +7,9 @@ import {parts} from "../statements.js";
 import {relationLink} from "./relations.js";
 
 const SVG = "http://www.w3.org/2000/svg";
-const MOST_LETTERS = 25;
+const MARGIN = 14; // of a text in its box
+const TITLE = 13; // pixels, as the style sheet has them
+const UNDER = 11;
 const PASSED_OVER = new Set(["store", "schema registry", "index"]);
 
 export async function lineage(main, signal, samples) {
@@ -16,12 +18,14 @@ export async function lineage(main, signal, samples) {
   const table = new Table({
     caption: "What depends on what",
     columns: [
-      {title: "Object", text: row => row.object, href: row => relationLink(row.object)},
+      {title: "Object", text: row => row.object,
+        href: row => row.kind === "query" ? route("queries", row.object) : relationLink(row.object)},
       {title: "Kind", text: row => row.kind},
       {title: "Depends on", text: row => row.depends_on, href: row => relationLink(row.depends_on)},
       {title: "Kind", text: row => row.depends_on_kind},
     ],
     empty: "Nothing depends on anything that you may see.",
+    stacked: true,
   });
   main.append(place, table.element);
   const found = await rows("SELECT * FROM mv_catalog.dependencies ORDER BY object, depends_on", {signal});
@@ -99,14 +103,26 @@ function box({id, kind, name, more}, {x, y}) {
   const under = isQuery ? more : [kind, more].filter(Boolean).join(" ");
   const state = isQuery ? ({RUNNING: "good", FAILED: "bad", STALLED: "bad"})[more] ?? "other" : "";
   const href = isQuery ? route("queries", id) : relationLink(name);
-  const label = `${cut(title)} ${cut(under)}, ${name}`; // begins with what is seen
+  const [seen, seenUnder] = [cut(title, TITLE), cut(under, UNDER)];
+  const label = `${seen} ${seenUnder}, ${name}`; // begins with what is seen
   const content = [
+    svg("title", {}, name),
     svg("rect", {width: WIDTH, height: HEIGHT, rx: isQuery ? HEIGHT / 2 : 5}),
-    svg("text", {x: 14, y: 19}, cut(title)), " ",
-    svg("text", {x: 14, y: 36, class: "under"}, cut(under)),
+    svg("text", {x: MARGIN, y: 19}, seen), " ",
+    svg("text", {x: MARGIN, y: 36, class: "under"}, seenUnder),
   ];
   const attributes = {class: `node ${isQuery ? "query" : "relation"} ${state}`, transform: `translate(${x} ${y})`, "aria-label": label};
   return href ? svg("a", {...attributes, href}, ...content) : svg("g", {...attributes, role: "img"}, ...content);
 }
 
-const cut = text => text.length > MOST_LETTERS ? `${text.slice(0, MOST_LETTERS - 1)}…` : text;
+const measure = document.createElement("canvas").getContext("2d");
+
+// As much of a text as fits into a box.
+function cut(text, size) {
+  measure.font = `${size}px ${getComputedStyle(document.body).fontFamily}`;
+  const fits = words => measure.measureText(words).width <= WIDTH - 2 * MARGIN;
+  if (fits(text)) return text;
+  const letters = [...text];
+  while (letters.length && !fits(`${letters.join("")}…`)) letters.pop();
+  return `${letters.join("")}…`;
+}

@@ -25,11 +25,12 @@ export async function queries(main, signal, samples) {
       {title: "Rows", numeric: true, text: row => count(row.rows)},
       {title: "Rejected", numeric: true, text: row => count(row.rejected)},
       {title: "Late", numeric: true, text: row => count(row.late_rows)},
-      {title: "Reads", text: row => row.source},
-      {title: "Error", text: row => row.error, style: () => "words"},
+      {title: "Reads", text: row => row.source, style: () => "names"},
+      {title: "Error", text: row => row.error, style: () => "words brief"}, // the query's page has all of it
     ],
     key: row => row.id,
     empty: "No query runs. CREATE MATERIALIZED VIEW makes one.",
+    stacked: true,
   });
   main.append(h("h1", {}, "Queries"), table.element, h("div", {class: "plots"}, total.element, late.element));
   samples.each(() => {

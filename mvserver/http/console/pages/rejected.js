@@ -1,7 +1,7 @@
 // Records that could not be decoded, and records that came too late.
 
 import {h, Table, when} from "../dom.js";
-import {bytes, moment} from "../format.js";
+import {bytes, span} from "../format.js";
 import {rows} from "../session.js";
 import {relationLink} from "./relations.js";
 
@@ -20,6 +20,7 @@ export async function rejected(main, signal) {
     ],
     key: row => JSON.stringify([row.relation, row.position, row.reason]),
     empty: "No record has been rejected.",
+    stacked: true,
   });
   const late = new Table({
     caption: `Late: the last ${MOST} records that came after their window or join`,
@@ -28,12 +29,13 @@ export async function rejected(main, signal) {
       {title: "Relation", text: row => row.relation},
       when("Came", row => row.late_at),
       when("Event time", row => row.event_time),
-      {title: "Window", text: row => row.window_start && `${moment(row.window_start)} – ${moment(row.window_end)}`},
+      {title: "Window", text: row => span(row.window_start, row.window_end), style: () => "time"},
       when("Watermark", row => row.watermark),
       {title: "Position", text: row => row.position},
     ],
     key: (row, index) => JSON.stringify([row.view, row.position, row.window_start, row.late_at, index]),
     empty: "No record has come too late.",
+    stacked: true,
   });
   main.append(h("h1", {}, "Rejected and late"), undecodable.element, late.element);
   const look = async () => {

@@ -36,6 +36,7 @@ export async function relations(main, signal) {
         ],
         key: row => row.name,
         empty: "There is no relation that you may read.",
+        stacked: true,
       });
       main.append(table.element);
       tables.push({table, found: await rows(`LIST RELATIONS IN SCHEMA ${qualified(database, schema)}`, {signal})});
@@ -50,6 +51,9 @@ export async function relation(main, signal, database, schema, name) {
   const [described] = await rows(`DESCRIBE RELATION ${full}`, {signal});
   const queries = described.queries ?? [];
   const readable = READABLE.includes(described.type);
+  const [{comment}] = await rows("SELECT obj_description(to_regclass($1)) AS comment",
+    {database, signal, parameters: [qualified(schema, name)]});
+  if (comment) main.append(h("p", {}, comment));
   const address = route("stores", described.store ?? "", described.entity ?? "");
   main.append(facts([
     ["Type", described.type], ["Name", `${database}.${schema}.${name}`],

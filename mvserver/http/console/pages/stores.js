@@ -19,6 +19,7 @@ export async function stores(main, signal) {
     ],
     key: row => row.name,
     empty: "There is no store that you may use. CREATE STORE makes one.",
+    stacked: true,
   });
   main.append(table.element);
   table.update(await rows("LIST STORES", {signal}));
@@ -40,6 +41,7 @@ export async function store(main, signal, name) {
     ],
     key: row => row.name,
     empty: "The store has no entities.",
+    stacked: true,
   });
   main.append(table.element);
   table.update(await rows(`LIST ENTITIES IN STORE ${quoted(name)}`, {signal}));
@@ -85,6 +87,7 @@ function printing(statement, signal) {
     ],
     key: row => row.at,
     empty: "No record has been printed yet.",
+    stacked: true,
   });
   table.update([]);
   let running = null;
