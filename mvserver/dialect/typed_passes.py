@@ -16,7 +16,7 @@ from mvserver.dialect.binding import Bound
 from mvserver.dialect.duck_text import last_written, written
 from mvserver.dialect.functions import aggregates, division, enum_operands
 from mvserver.dialect.pull_query import TypedPullQuery
-from mvserver.dialect.typing import constant_operands, exact_columns, set_columns
+from mvserver.dialect.typing import constant_operands, exact_columns, mixed_numerics, set_columns
 from mvserver.dialect.typing.operand_checks import OperandChecks
 from mvserver.dialect.typing.typed_rewrites import concerns, concerns_always
 from mvserver.errors import SqlError
@@ -188,6 +188,15 @@ def _exact_columns(query: TypedPullQuery) -> None:
         query.bound  # noqa: B018 - what is wrong with it is said here
 
 
+def _unify_numerics(query: TypedPullQuery) -> None:
+    """After the columns whose numerics have digits of their own."""
+    if query.query.reads_system or not mixed_numerics.present(query.tree):
+        return
+    if query.rewriting().unify_numerics():
+        query.changed()
+        query.bound  # noqa: B018 - as above
+
+
 BY_TYPE: tuple[TypedPass, ...] = (
     _type_values,
     _type_constants,
@@ -199,6 +208,7 @@ BY_TYPE: tuple[TypedPass, ...] = (
     _by_operands,
     _type_set_columns,
     _exact_columns,
+    _unify_numerics,
     _open_parameters,
 )
 
