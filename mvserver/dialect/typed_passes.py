@@ -52,6 +52,12 @@ def _type_constants(query: TypedPullQuery) -> None:
         query.rewriting().type_constants()
 
 
+def _widen_recursive(query: TypedPullQuery) -> None:
+    around = query.tree.args.get("with_")
+    if around is not None and around.args.get("recursive") and mixed_numerics.widen_recursive(query.cursor, query.tree):
+        query.changed(complete=True)
+
+
 # --- checks and parameters --------------------------------------------------------------------------------------------
 def _check_operands(query: TypedPullQuery) -> None:
     try:
@@ -124,9 +130,8 @@ def _guess(query: TypedPullQuery, casts: dict[int, str], unknown: Sequence[int])
     failure: SqlError | None = None
     for guess in binding.guessed_types(query.tree, unknown):
         candidate = _with_casts(query.tree.copy(), {**guess, **casts})
-        query.go_on()
         try:
-            bound = binding.bind(query.cursor, written(candidate))
+            bound = query.completed(candidate)
         except SqlError as error:
             failure = failure or error
             dismantle(candidate)
@@ -201,6 +206,7 @@ BY_TYPE: tuple[TypedPass, ...] = (
     _type_values,
     _type_constants,
     _type_inner_set_columns,
+    _widen_recursive,
     _check_operands,
     _cast_parameters,
     _type_aggregates,

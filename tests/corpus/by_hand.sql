@@ -315,3 +315,13 @@ SELECT '2024-07-01 12:00 PST'::timestamptz, '2024-07-01 12:00PDT'::timestamptz, 
 SELECT sum(quantity) & 3, sum(quantity) # 1, sum(quantity) << 1, sum(quantity) % 7 FROM lines
 SELECT x & 1, x FROM (SELECT sum(quantity) OVER (ORDER BY order_id, line) AS x FROM lines) q ORDER BY x
 SELECT sum(order_id) & 3 FROM lines
+-- recursion whose columns are arrays, quotients and texts of those before
+WITH RECURSIVE g(a, b, path) AS (SELECT 1, 2, ARRAY[1] UNION ALL SELECT b, a + b, path || b FROM g WHERE a < 30) SELECT a, b, path, path[1] FROM g ORDER BY a
+WITH RECURSIVE t(id, path) AS (SELECT id, ARRAY[id] FROM customers WHERE id = 1 UNION ALL SELECT c.id, t.path || c.id FROM customers c JOIN t ON c.id = t.id + 1 WHERE NOT c.id = ANY(t.path)) SELECT id, path, array_length(path, 1) FROM t ORDER BY id
+WITH RECURSIVE search(id, path, cycle) AS (SELECT id, ARRAY[id], false FROM customers WHERE id = 1 UNION ALL SELECT c.id, path || c.id, c.id = ANY(path) FROM customers c, search s WHERE NOT cycle AND c.id IN (s.id % 3 + 1, s.id + 1)) SELECT * FROM search ORDER BY path
+WITH RECURSIVE t(n, x) AS (SELECT 1, 1.0 UNION ALL SELECT n + 1, x / 2 FROM t WHERE n < 6) SELECT n, x = 1 / power(2, n - 1)::numeric FROM t ORDER BY n
+WITH RECURSIVE t(n, s) AS (SELECT 1, 'a'::text UNION ALL SELECT n + 1, s || n FROM t WHERE n < 4) SELECT * FROM t ORDER BY n
+-- arrays that are extended, beside parameters of unknown types
+SELECT ARRAY[id] || id FROM customers WHERE id = 1 + 1
+WITH t AS (SELECT id, ARRAY[id] AS path FROM customers WHERE id = 1) SELECT t.path || t.id FROM t WHERE id = id + 1 - 1
+SELECT tags || name, name || tags FROM customers WHERE id = 3 - 1

@@ -20,6 +20,7 @@ from mvserver.dialect.duck_text import last_written
 from mvserver.dialect.errors.type_texts import pg_name
 from mvserver.dialect.functions.checked_functions import NUMERIC_DIGITS_MAX
 from mvserver.dialect.functions.quotients import INTEGER_DIGITS, is_exact
+from mvserver.dialect.recursive import is_recursive, keep_first_parts
 from mvserver.dialect.typing.operand_rules import first_select
 from mvserver.errors import SqlError
 
@@ -139,10 +140,10 @@ def _cast_all(parts: Sequence[exp.Expr], kinds: Sequence[str]) -> bool:
 
 # --- columns of queries -----------------------------------------------------------------------------------------------
 def _set_columns(cursor: duckdb.DuckDBPyConnection, node: exp.SetOperation, tree: exp.Expr) -> bool:
-    whole = _bound(cursor, node, tree)
-    cte = node.find_ancestor(exp.CTE)
-    if cte is not None and _is_recursive(cte, node):
+    cte = node.parent
+    if isinstance(cte, exp.CTE) and is_recursive(cte):
         return _recursive(cursor, node, cte, tree)
+    whole = _bound(cursor, node, tree)
     if whole is None or not any(map(_is_full, whole.types)):
         return False
     sides = [(side, _bound(cursor, side, tree)) for side in _sides(node)]
@@ -158,34 +159,42 @@ def _set_columns(cursor: duckdb.DuckDBPyConnection, node: exp.SetOperation, tree
     return bool(wanted)
 
 
+def widen_recursive(cursor: duckdb.DuckDBPyConnection, tree: exp.Expr) -> bool:
+    """Numerics of the first part whose second part makes others of them, in place, before quotients have a type."""
+    changed = False
+    for cte in interrupts.asking(list(tree.find_all(exp.CTE))):
+        if not is_recursive(cte):
+            continue
+        node, items = cte.this, first_select(cte.this.right)
+        first, second = _bound(cursor, node.left, tree), _bound(cursor, node.right, tree)
+        if first is None or items is None or not any(map(_is_decimal, first.types)):
+            continue
+        wanted = {
+            at: max(_RECURSIVE_SCALE, _digits(kind)[1])
+            for at, (kind, item) in enumerate(zip(first.types, items.expressions, strict=False))
+            if _is_decimal(kind)
+            and (item.find(exp.Div, exp.Avg) is not None or second is None or second.types[at] != kind)
+        }
+        if wanted:
+            _cast_columns(node.left, first, wanted)
+            changed = True
+    return changed
+
+
 def _recursive(cursor: duckdb.DuckDBPyConnection, node: exp.SetOperation, cte: exp.CTE, tree: exp.Expr) -> bool:
-    """The first part gives the columns of a recursive query their types, and the second what is put into them."""
-    first = _bound(cursor, node.left, tree)
-    if first is None:
-        return False
-    alone = exp.CTE(this=node.left.unnest().copy(), alias=cte.args["alias"].copy())
-    second = _bound(cursor, node.right, tree, instead=(cte, alone))
-    if second is None or len(second.types) != len(first.types):
+    """What is put into the columns of the first part."""
+    first, second = _bound(cursor, node.left, tree), _bound(cursor, node.right, tree)
+    if first is None or second is None or len(second.types) != len(first.types):
         return False
     wanted: dict[int, int] = {}
     for at, (kind, other) in enumerate(zip(first.types, second.types, strict=True)):
         if is_exact(kind) and (other == "DOUBLE" or (_is_decimal(other) and not _is_decimal(kind))):
             raise _other_type(cte.alias, at, kind, other)
-        if _is_decimal(kind) and _is_decimal(other) and kind != other:
-            wanted[at] = max(_RECURSIVE_SCALE, _digits(kind)[1], _digits(other)[1])
+        if _is_decimal(kind) and _is_decimal(other) and _digits(kind)[1] < _digits(other)[1]:
+            wanted[at] = max(_RECURSIVE_SCALE, _digits(other)[1])
     if wanted:
         _cast_columns(node.left, first, wanted)
     return bool(wanted)
-
-
-def _is_recursive(cte: exp.CTE, node: exp.SetOperation) -> bool:
-    around = cte.parent
-    recursive = isinstance(around, exp.With) and bool(around.args.get("recursive"))
-    return (
-        recursive
-        and cte.this is node
-        and any(table.name == cte.alias and not table.db for table in node.right.find_all(exp.Table))
-    )
 
 
 def _other_type(name: str, at: int, kind: str, other: str) -> SqlError:
@@ -233,23 +242,12 @@ def _cast_columns(side: exp.Expr, found: Bound, scales: dict[int, int]) -> None:
     made.set("from_", exp.From(this=exp.Subquery(this=bare, alias=alias)))
 
 
-def _bound(
-    cursor: duckdb.DuckDBPyConnection,
-    query: exp.Expr,
-    tree: exp.Expr,
-    *,
-    instead: tuple[exp.CTE, exp.CTE] | None = None,
-) -> Bound | None:
-    """None where it does not bind by itself, as a correlated sub-query. ``instead``: another query for one of WITH."""
+def _bound(cursor: duckdb.DuckDBPyConnection, query: exp.Expr, tree: exp.Expr) -> Bound | None:
+    """None where it does not bind by itself, as a correlated sub-query."""
     probe = exp.select("*").from_(exp.Subquery(this=query.unnest().copy(), alias=exp.to_identifier("side")), copy=False)
     outer = tree.args.get("with_")
     if outer is not None:
-        within = outer.copy()
-        if instead is not None:
-            for own, copied in zip(outer.expressions, within.expressions, strict=True):
-                if own is instead[0]:
-                    copied.replace(instead[1])
-        probe.set("with_", within)
+        probe.set("with_", keep_first_parts(outer.copy()))
     try:
         return binding.bind(cursor, last_written(probe))
     except SqlError:
