@@ -13,7 +13,7 @@ def is_recursive(cte: exp.Expr) -> bool:
     return any(table.name == cte.alias and not table.db for table in query.right.find_all(exp.Table))
 
 
-def keep_first_parts(clause: exp.With) -> exp.With:
+def keep_first_parts(clause: exp.Expr) -> exp.Expr:
     """In place, for a query that only asks for types: what the second parts compute may have none yet."""
     for cte in clause.expressions:
         if is_recursive(cte):

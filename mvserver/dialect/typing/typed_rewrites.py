@@ -242,7 +242,7 @@ class TypedRewriting:
         if kind in ("DATE", "VARCHAR") or (zone is not None and kind != "TIMESTAMP WITH TIME ZONE"):
             operand = exp.cast(operand, "TIMESTAMPTZ", dialect="duckdb")
             kind = "TIMESTAMP WITH TIME ZONE"
-        local = exp.cast(operand.copy(), "TIMESTAMP", dialect="duckdb")
+        local: exp.Expr = exp.cast(operand.copy(), "TIMESTAMP", dialect="duckdb")
         if zone is not None:
             local = exp.AtTimeZone(this=operand.copy(), zone=zone.copy())
         if unit in _CLOCK_UNITS and kind == "TIMESTAMP WITH TIME ZONE":
