@@ -14,7 +14,7 @@ help:
 	@echo "make check                    ruff, mypy, import-linter, and the tests of single rooms (a minute)"
 	@echo "make test                     the whole suite; make test-night the longer tiers"
 	@echo "make test-oracle [N=200]      so many random programs against PostgreSQL, from a seed of their own"
-	@echo "make corpus                   some 1,470 statements in three ways beside a real PostgreSQL"
+	@echo "make corpus                   some 1,790 statements in three ways beside a real PostgreSQL"
 	@echo "make bench [PARTS=\"...\"]      measurements, written to docs/performance*.md"
 	@echo "make clean                    removes what the demos, tests and tools leave behind"
 

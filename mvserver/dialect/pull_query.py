@@ -69,7 +69,7 @@ class TypedPullQuery:
     def bound(self) -> Bound:
         """Names and types as the tree is now; SqlError for what does not bind."""
         if self._bound is None:
-            self.take(self._completed() if self._complete else self._bind())
+            self.take(self.completed(self.tree) if self._complete else self._bind(self.tree))
         assert self._bound is not None  # noqa: S101 - just taken
         return self._bound
 
@@ -78,23 +78,25 @@ class TypedPullQuery:
         self._bound, self._parameters = bound, bound.parameters
 
     def changed(self, *, complete: bool = False) -> None:
-        """The tree means something else now. ``complete``: the next binding adds what DuckDB does not bind."""
-        self._bound, self._complete = None, complete or (self._bound is None and self._complete)
+        """The tree means something else now. ``complete``: the next binding adds what DuckDB does not bind, as the one
+        does before which there was none with types."""
+        untyped = self._bound is None or not self._bound.types
+        self._bound, self._complete = None, complete or (untyped and self._complete)
 
     def rewriting(self) -> TypedRewriting:
         return TypedRewriting(self.cursor, self.tree, self._parameters, self.query.time_zone)
 
-    def _bind(self) -> Bound:
+    def _bind(self, tree: exp.Expr) -> Bound:
         self.go_on()
-        return binding.bind(self.cursor, written(self.tree))
+        return binding.bind(self.cursor, written(tree))
 
-    def _completed(self) -> Bound:
-        """With what DuckDB does not bind put in other words."""
+    def completed(self, tree: exp.Expr) -> Bound:
+        """A binding of the query, or of a copy of it, with what DuckDB does not bind put in other words, in place."""
         try:
-            return self._bind()
+            return self._bind(tree)
         except SqlError as error:
             if error.sqlstate not in _MAY_BE_ADDED:
                 raise
-            if not self.rewriting().add_missing():
+            if not TypedRewriting(self.cursor, tree, self._parameters, self.query.time_zone).add_missing():
                 raise
-        return self._bind()
+        return self._bind(tree)

@@ -14,7 +14,8 @@ from mvserver import interrupts, sqlstates
 from mvserver.compiler.patterns import similar_pattern
 from mvserver.dialect import output_names, signals
 from mvserver.dialect.clauses import check_clause
-from mvserver.dialect.functions import collected, jsonb, long_texts, system_columns
+from mvserver.dialect.duck_text import refuse_repeating
+from mvserver.dialect.functions import collected, filtered, jsonb, long_texts, system_columns, time_zones
 from mvserver.dialect.functions.arrays import array_literal, check_shape, compared_array
 from mvserver.dialect.functions.casts import SHOWN_AS, adapt_cast
 from mvserver.dialect.functions.checked_functions import (
@@ -28,6 +29,7 @@ from mvserver.dialect.functions.checked_functions import (
 from mvserver.dialect.functions.functions import adapt_function
 from mvserver.dialect.functions.json_operators import adapt_operator
 from mvserver.dialect.functions.pattern_arrays import any_pattern
+from mvserver.dialect.functions.regular_expressions import replacement
 from mvserver.dialect.marks import UNTYPED
 from mvserver.dialect.parameters import constant_places
 from mvserver.dialect.pull_query import PullQuery
@@ -132,6 +134,11 @@ def _collected(query: PullQuery) -> None:
         collected.rewrite(root)
 
 
+def _filters(query: PullQuery) -> None:
+    for node in interrupts.asking(list(query.tree.find_all(exp.Filter))):
+        filtered.guard(node)
+
+
 def _functions(query: PullQuery) -> None:
     _replace_each(query, exp.Func, lambda function: adapt_function(function, query.facts))
 
@@ -162,6 +169,7 @@ BY_TEXT: tuple[Pass, ...] = (
     _operators,
     _patterns,
     _collected,
+    _filters,
     _functions,
     _identifiers,
     _long_texts,
@@ -208,6 +216,7 @@ def _adapt_node(node: exp.Expr, facts: SessionFacts, *, catalog: bool) -> exp.Ex
         return _bare_session_name(node, facts)
     if isinstance(node, exp.Dot) and isinstance(node.this, exp.Identifier) and isinstance(node.expression, exp.Func):
         return node.expression  # pg_catalog.f(x), information_schema._pg_expandarray(x)
+    time_zones.adapt(node)
     if isinstance(node, exp.Operator):
         return _operator(node)
     if isinstance(node, exp.Add | exp.Sub | exp.Mul | exp.Div | exp.Mod | exp.Neg):
@@ -236,6 +245,9 @@ def _adapt_node(node: exp.Expr, facts: SessionFacts, *, catalog: bool) -> exp.Ex
         check_clause(node)
     if isinstance(node, exp.RegexpReplace):
         _check_flags(node.args.get("modifiers"))
+        new = node.args.get("replacement")
+        if isinstance(new, exp.Literal) and new.is_string:
+            new.set("this", replacement(node.expression, new.name))
     if isinstance(node, exp.PercentileCont | exp.PercentileDisc):
         _check_fraction(node.this)
     if isinstance(node, exp.Window) and isinstance(node.this, exp.Ntile):
@@ -251,6 +263,11 @@ def _adapt_node(node: exp.Expr, facts: SessionFacts, *, catalog: bool) -> exp.Ex
         operand: exp.Expr = node.this
         return operand  # by code point, as all of ``allowed.DEFAULT_COLLATIONS`` are
     compared = compared_array(node)
+    if isinstance(compared, exp.Array) and len(compared.expressions) == 1:
+        query = compared.expressions[0].unnest()
+        if isinstance(query, exp.Query):  # ARRAY(SELECT ...): DuckDB would compare with the whole array
+            every = isinstance(node, exp.All) or node.name.lower() == "all"
+            return (exp.All if every else exp.Any)(this=exp.Subquery(this=query))  # not a copy: still to be adapted
     array = None if compared is None else array_literal(compared)
     if compared is not None and array is not None:
         array.meta[UNTYPED] = True
@@ -339,11 +356,21 @@ def _containment(node: exp.Expr) -> exp.Expr | None:
 def _unknown_array(node: exp.Expr) -> exp.Expr | None:
     """A comparison with ANY or ALL of an array that is NULL is unknown; DuckDB takes it for an empty one."""
     array = compared_array(node.args["expression"]) if isinstance(node.args.get("expression"), exp.Expr) else None
-    null = isinstance(array.this if isinstance(array, exp.Cast) else array, exp.Null)
-    if array is None or not (null or isinstance(array, exp.Column)):
+    if array is None or isinstance(array, exp.Query) or isinstance(_without_casts(array), _NEVER_UNKNOWN):
         return None
+    refuse_repeating(array)
     unknown = exp.If(this=exp.Is(this=array.copy(), expression=exp.Null()), true=exp.Null())
     return exp.Paren(this=exp.Case(ifs=[unknown], default=node.copy()))
+
+
+_NEVER_UNKNOWN = (exp.Array, exp.Literal, exp.Parameter)
+"""Arrays written out, and parameters, which look-ups by key have."""
+
+
+def _without_casts(node: exp.Expr) -> exp.Expr:
+    while isinstance(node, exp.Cast | exp.Paren):
+        node = node.this
+    return node
 
 
 def _contains_all(whole: exp.Expr, part: exp.Expr) -> exp.Expr:

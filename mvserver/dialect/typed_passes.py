@@ -16,7 +16,7 @@ from mvserver.dialect.binding import Bound
 from mvserver.dialect.duck_text import last_written, written
 from mvserver.dialect.functions import aggregates, division, enum_operands
 from mvserver.dialect.pull_query import TypedPullQuery
-from mvserver.dialect.typing import constant_operands, exact_columns, set_columns
+from mvserver.dialect.typing import constant_operands, exact_columns, mixed_numerics, set_columns
 from mvserver.dialect.typing.operand_checks import OperandChecks
 from mvserver.dialect.typing.typed_rewrites import concerns, concerns_always
 from mvserver.errors import SqlError
@@ -50,6 +50,12 @@ def _type_constants(query: TypedPullQuery) -> None:
     """Texts beside an operator, on which the types of all around them depend."""
     if not query.query.reads_system and constant_operands.present(query.tree):
         query.rewriting().type_constants()
+
+
+def _widen_recursive(query: TypedPullQuery) -> None:
+    around = query.tree.args.get("with_")
+    if around is not None and around.args.get("recursive") and mixed_numerics.widen_recursive(query.cursor, query.tree):
+        query.changed(complete=True)
 
 
 # --- checks and parameters --------------------------------------------------------------------------------------------
@@ -124,9 +130,8 @@ def _guess(query: TypedPullQuery, casts: dict[int, str], unknown: Sequence[int])
     failure: SqlError | None = None
     for guess in binding.guessed_types(query.tree, unknown):
         candidate = _with_casts(query.tree.copy(), {**guess, **casts})
-        query.go_on()
         try:
-            bound = binding.bind(query.cursor, written(candidate))
+            bound = query.completed(candidate)
         except SqlError as error:
             failure = failure or error
             dismantle(candidate)
@@ -188,10 +193,20 @@ def _exact_columns(query: TypedPullQuery) -> None:
         query.bound  # noqa: B018 - what is wrong with it is said here
 
 
+def _unify_numerics(query: TypedPullQuery) -> None:
+    """After the columns whose numerics have digits of their own."""
+    if query.query.reads_system or not mixed_numerics.present(query.tree):
+        return
+    if query.rewriting().unify_numerics():
+        query.changed()
+        query.bound  # noqa: B018 - as above
+
+
 BY_TYPE: tuple[TypedPass, ...] = (
     _type_values,
     _type_constants,
     _type_inner_set_columns,
+    _widen_recursive,
     _check_operands,
     _cast_parameters,
     _type_aggregates,
@@ -199,6 +214,7 @@ BY_TYPE: tuple[TypedPass, ...] = (
     _by_operands,
     _type_set_columns,
     _exact_columns,
+    _unify_numerics,
     _open_parameters,
 )
 

@@ -76,6 +76,7 @@ EDGE_MACROS: tuple[str, ...] = tuple(
                 - {system}.fn._towards_zero(us, 2592000000000) * 30 AS INTEGER))
             + to_microseconds(us - {system}.fn._towards_zero(us, 86400000000) * 86400000000)""",
         "_interval_days(i) AS {system}.fn._interval_months(i) * 30 + date_part('day', i)",
+        "_clock_truncated(u, x, l) AS CASE WHEN isfinite(x) THEN x - (l - date_trunc(u, l)) ELSE x END",
         "_interval_quotient(i, n) AS CASE WHEN n = 0 AND i IS NOT NULL THEN error('Division by zero') "
         "ELSE i / CAST(n AS DOUBLE) END",
         "_time_interval(t) AS to_microseconds(epoch_us(t))",

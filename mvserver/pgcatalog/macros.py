@@ -10,6 +10,8 @@ statement.
 
 from __future__ import annotations
 
+import re
+
 from mvserver import limits
 from mvserver.pgcatalog import privilege_functions
 from mvserver.pgcatalog.binary_macros import BINARY_MACROS
@@ -19,6 +21,8 @@ from mvserver.pgcatalog.static_data import INFORMATION_SCHEMA_OID
 from mvserver.pgcatalog.text_search import TOKEN_TYPES
 from mvserver.sql.pull_functions import table
 from mvserver.types import oids
+
+RAISED = "\x01"  # before the text that a macro raises
 
 # A macro's arguments are put into its text as they are: a column ``oid`` of the query would be taken for a column of
 # the macro's own sub-query. So macros look things up in these views only, whose columns nobody else has.
@@ -446,18 +450,32 @@ FUNCTION_MACROS: tuple[str, ...] = tuple(
 )
 """Those of the table of pull queries' functions."""
 
+RAISING = "CREATE OR REPLACE MACRO {system}.fn._raise(m) AS [NULL][CAST('" + RAISED + "' || m AS BIGINT)]"
+"""DuckDB's own ``error`` is volatile, and what calls it cannot be a key of a window or of a DISTINCT aggregate.
+
+A text that is no number raises, too, and the element of a list of NULL has any type, as ``error`` has. It is no
+``CASE``, whose conditions DuckDB evaluates while it plans."""
+
+_ERROR = re.compile(r"\berror\(")
+
 STATEMENTS: tuple[str, ...] = (
-    *LOOKUPS,
-    *privilege_functions.LOOKUPS,
-    *TYPE_MACROS,
-    *LATE_LOOKUPS,
-    *MACROS,
-    *EDGE_MACROS,
-    *BINARY_MACROS,
-    *FUNCTION_MACROS,
-    *CHECKED_MACROS,
-    *privilege_functions.MACROS,
-    *privilege_functions.ACL_MACROS,
-    *TABLE_MACROS,
+    RAISING,
+    *(
+        _ERROR.sub("{system}.fn._raise(", statement)
+        for statement in (
+            *LOOKUPS,
+            *privilege_functions.LOOKUPS,
+            *TYPE_MACROS,
+            *LATE_LOOKUPS,
+            *MACROS,
+            *EDGE_MACROS,
+            *BINARY_MACROS,
+            *FUNCTION_MACROS,
+            *CHECKED_MACROS,
+            *privilege_functions.MACROS,
+            *privilege_functions.ACL_MACROS,
+            *TABLE_MACROS,
+        )
+    ),
 )
 """All of them, in the order in which they can be made."""

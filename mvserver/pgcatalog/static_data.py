@@ -160,3 +160,11 @@ def _cell(text: str) -> str | None:
 
 def _read(name: str) -> str:
     return resources.files(__package__).joinpath(_FOLDER, f"{name}.tsv").read_text(encoding="utf-8")
+
+
+@cache
+def timezone_abbreviations() -> dict[str, str]:
+    """PostgreSQL's default set, in lower case: seconds east of Greenwich, or the zone in which it is used."""
+    text = resources.files(__package__).joinpath(_FOLDER, "timezone_abbreviations.tsv").read_text(encoding="utf-8")
+    rows = (line.split("\t") for line in text.splitlines())
+    return {abbreviation.lower(): meant for abbreviation, meant in rows}

@@ -29,6 +29,7 @@ from mvserver.sql.windows import WINDOWS
 
 _AS_WRITTEN = frozenset(
     {
+        "DATE_BIN",  # the origin would become a name
         "TO_CHAR",
         "TO_DATE",
         "INITCAP",

@@ -260,3 +260,68 @@ ANALYZE pg_class
 ANALYZE nothing
 ANALYZE customers,
 ANALYZE customers WHERE
+-- keys of windows and of DISTINCT aggregates that can fail
+SELECT status, rank() OVER (ORDER BY sum(total) / count(*) DESC) FROM orders GROUP BY status ORDER BY 2
+SELECT id, rank() OVER (ORDER BY total / 3 DESC, id) FROM orders ORDER BY id
+SELECT id, row_number() OVER (PARTITION BY split_part(email, '@', 2) ORDER BY id) FROM customers ORDER BY id
+SELECT id, rank() OVER (ORDER BY profile::jsonb ->> 'age', id) FROM customers ORDER BY id
+SELECT id, rank() OVER (ORDER BY ratio * 2, sqrt(abs(ratio)), repeat(kind, 2)) FROM events ORDER BY id
+SELECT string_agg(DISTINCT split_part(email, '@', 2), ',') FROM customers
+SELECT array_agg(DISTINCT split_part(note, 'i', 1) ORDER BY split_part(note, 'i', 1) DESC) FROM orders
+SELECT make_date(2024, 1 + ascii(chr(65 + id)) % 12, 28) FROM customers ORDER BY id
+-- sums have 38 digits before the point: what DuckDB would make of them and others has none behind it
+SELECT sum(id) FROM orders UNION ALL SELECT 1.5
+SELECT 'sum', sum(total) FROM orders UNION ALL SELECT 'average', avg(total) FROM orders ORDER BY 1
+SELECT sum(total) FROM orders UNION SELECT 1.555 ORDER BY 1
+SELECT count(*) FROM (SELECT sum(id) FROM orders EXCEPT SELECT 835.9) q
+SELECT count(*) FROM (SELECT sum(id) FROM orders INTERSECT SELECT 835.9) q
+SELECT 0.5 IN (SELECT sum(id) - 835 FROM orders), (SELECT sum(id) FROM orders) IN (SELECT 835.6)
+SELECT (SELECT sum(id) FROM orders) = ANY (ARRAY[835.6, 3]), 835.6 >= ANY (SELECT sum(id) FROM orders)
+SELECT least(sum(id), 0.75) + 1, greatest(0.5, sum(id) * 0), lag(sum(id), 1, 0.5) OVER () FROM orders
+SELECT x FROM (SELECT CASE WHEN true THEN 0.75 ELSE sum(id) END AS x FROM orders) q
+SELECT x + 1 FROM (SELECT coalesce(NULL, nullif(sum(id), 836), 0.125) AS x FROM orders) q
+SELECT first_value(x) OVER (ORDER BY x) FROM (VALUES ((SELECT sum(id) FROM orders)), (0.125)) v(x)
+SELECT array_position(ARRAY[(SELECT sum(id) FROM orders), 5], 835.7), ARRAY[(SELECT sum(id) FROM orders)] @> ARRAY[835.7]
+SELECT array_append(ARRAY[(SELECT sum(id) FROM orders)], 0.7), ARRAY[(SELECT sum(id) FROM orders)] || 0.7
+SELECT mod(sum(id), 0.75), sum(id) % 0.75 FROM orders
+SELECT sum(quantity), sum(price) FROM lines UNION ALL SELECT 0.5, 0.00001 ORDER BY 1
+WITH RECURSIVE r(n) AS (SELECT sum(id) FROM orders UNION ALL SELECT n + 0.5 FROM r WHERE n < 838) SELECT * FROM r
+WITH RECURSIVE r(n) AS (SELECT 0 UNION ALL SELECT n + 0.5 FROM r WHERE n < 2) SELECT * FROM r
+WITH RECURSIVE r(n) AS (SELECT 1.5 UNION ALL SELECT n * 2 FROM r WHERE n < 100) SELECT max(n) FROM r
+-- comparisons with arrays that are NULL, or of rows
+SELECT id FROM customers c WHERE name <> ALL (string_to_array(email, '@')) ORDER BY 1
+SELECT id FROM customers c WHERE NOT ('x' = ANY (tags || tags)) ORDER BY 1
+SELECT id, 'x' = ANY ((SELECT tags FROM customers d WHERE d.id = c.id)::text[]) FROM customers c ORDER BY 1
+SELECT id FROM customers WHERE id = ANY (ARRAY(SELECT customer FROM orders)) ORDER BY 1
+SELECT id FROM customers WHERE id <> ALL (ARRAY(SELECT customer FROM orders WHERE customer IS NOT NULL)) ORDER BY 1
+-- replacements, and bins of times
+SELECT regexp_replace(name, '[a-e]+', '<\&>', 'g'), regexp_replace(name, '([a-e])', '\\\1\0\z', 'g') FROM customers ORDER BY id
+SELECT regexp_replace('abc', 'b', '\2'), regexp_replace('a(b)c', '[(]', '\1'), regexp_replace('abc', 'b', 'x\')
+SELECT date_bin('15 minutes', placed, '2001-01-01'), date_bin('15 minutes', shipped, '2001-01-01 00:05') FROM orders ORDER BY id
+SELECT round(total::numeric(10,1), 3) FROM orders ORDER BY id
+-- arguments of rows that FILTER keeps out
+SELECT sum(1000 / (id - 101)) FILTER (WHERE id <> 101), max(note::int) FILTER (WHERE note ~ '^[0-9]+$') FROM orders
+SELECT count(DISTINCT 1 / (id - 101)) FILTER (WHERE id <> 101), array_agg(note::int ORDER BY note::int) FILTER (WHERE false) FROM orders
+SELECT string_agg(note || '!', ',' ORDER BY 1 / (id - 101), id) FILTER (WHERE id <> 101) FROM orders
+SELECT sum(1000 / (id - 101)) FILTER (WHERE id <> 101) OVER (ORDER BY id) FROM orders ORDER BY id
+SELECT jsonb_object_agg(status, id) FILTER (WHERE status IS NOT NULL), jsonb_agg(1 / (id - 101)) FILTER (WHERE id <> 101) FROM orders
+-- zones by abbreviation and by POSIX's signs; differences over a change of the clocks
+SELECT shipped AT TIME ZONE 'PST', shipped AT TIME ZONE 'BST', shipped AT TIME ZONE 'IST', placed AT TIME ZONE 'CST', shipped AT TIME ZONE 'MSK' FROM orders ORDER BY id
+SELECT shipped AT TIME ZONE 'UTC+3', shipped AT TIME ZONE '-03:30', timezone('12', shipped), placed AT TIME ZONE 'foo+3' FROM orders ORDER BY id
+SELECT shipped AT TIME ZONE 'BET' FROM orders
+SELECT date_trunc('day', shipped, 'PST'), make_timestamptz(2024, 7, 1, 12, 0, 0, 'PST'), shipped AT TIME ZONE 'wet' FROM orders ORDER BY id
+SELECT '2024-07-01 12:00 PST'::timestamptz, '2024-07-01 12:00PDT'::timestamptz, timestamptz '2024-07-01 12:00:00.5 MSK', timestamptz '2024-07-01 BST'
+-- sums of integers are bigint where they are operands, too
+SELECT sum(quantity) & 3, sum(quantity) # 1, sum(quantity) << 1, sum(quantity) % 7 FROM lines
+SELECT x & 1, x FROM (SELECT sum(quantity) OVER (ORDER BY order_id, line) AS x FROM lines) q ORDER BY x
+SELECT sum(order_id) & 3 FROM lines
+-- recursion whose columns are arrays, quotients and texts of those before
+WITH RECURSIVE g(a, b, path) AS (SELECT 1, 2, ARRAY[1] UNION ALL SELECT b, a + b, path || b FROM g WHERE a < 30) SELECT a, b, path, path[1] FROM g ORDER BY a
+WITH RECURSIVE t(id, path) AS (SELECT id, ARRAY[id] FROM customers WHERE id = 1 UNION ALL SELECT c.id, t.path || c.id FROM customers c JOIN t ON c.id = t.id + 1 WHERE NOT c.id = ANY(t.path)) SELECT id, path, array_length(path, 1) FROM t ORDER BY id
+WITH RECURSIVE search(id, path, cycle) AS (SELECT id, ARRAY[id], false FROM customers WHERE id = 1 UNION ALL SELECT c.id, path || c.id, c.id = ANY(path) FROM customers c, search s WHERE NOT cycle AND c.id IN (s.id % 3 + 1, s.id + 1)) SELECT * FROM search ORDER BY path
+WITH RECURSIVE t(n, x) AS (SELECT 1, 1.0 UNION ALL SELECT n + 1, x / 2 FROM t WHERE n < 6) SELECT n, x = 1 / power(2, n - 1)::numeric FROM t ORDER BY n
+WITH RECURSIVE t(n, s) AS (SELECT 1, 'a'::text UNION ALL SELECT n + 1, s || n FROM t WHERE n < 4) SELECT * FROM t ORDER BY n
+-- arrays that are extended, beside parameters of unknown types
+SELECT ARRAY[id] || id FROM customers WHERE id = 1 + 1
+WITH t AS (SELECT id, ARRAY[id] AS path FROM customers WHERE id = 1) SELECT t.path || t.id FROM t WHERE id = id + 1 - 1
+SELECT tags || name, name || tags FROM customers WHERE id = 3 - 1

@@ -91,6 +91,23 @@ def _each(columns: tuple[tuple[str, str], ...], forms: tuple[str, ...], aggregat
             yield f"SELECT {_X.sub(column, form)} FROM {table}"
 
 
+_OTHERWISE = re.compile("jsonb|concat|FROM 2 FOR")
+"""Forms that are sorted otherwise, or whose parameters have another type."""
+
+
+def _keys() -> Iterator[str]:
+    """Each form as what rows of a window are sorted and parted by, and of rows that a FILTER lets pass."""
+    for columns, forms in (
+        (_NUMBER_COLUMNS, _NUMBER_FORMS), (_FLOAT_COLUMNS, _FLOAT_FORMS), (_TEXT_COLUMNS, _TEXT_FORMS),
+        (_TIME_COLUMNS[1:], _TIME_FORMS),
+    ):  # fmt: skip
+        table, column = columns[0]
+        for form in (_X.sub(column, each) for each in forms if not _OTHERWISE.search(each)):
+            yield f"SELECT id, row_number() OVER (ORDER BY {form}, id) FROM {table} ORDER BY id"
+            yield f"SELECT id, count(*) OVER (PARTITION BY {form}) FROM {table} ORDER BY id"
+            yield f"SELECT count(DISTINCT {form}) FILTER (WHERE id > 2) FROM {table}"
+
+
 def _made() -> Iterator[str]:
     yield from _each(_NUMBER_COLUMNS, _NUMBER_FORMS, _AGGREGATES)
     yield from _each(_FLOAT_COLUMNS, _FLOAT_FORMS, _AGGREGATES[:7])
@@ -99,6 +116,7 @@ def _made() -> Iterator[str]:
     yield from _each(_DOCUMENT_COLUMNS, _DOCUMENT_FORMS, ())
     yield from _each(_ARRAY_COLUMNS, _ARRAY_FORMS, ())
     yield from (frame.format(item) for frame in _GROUPED for item in _OF_GROUPS)
+    yield from _keys()
     yield from (f"SELECT id, {item} FROM orders WINDOW w AS (ORDER BY total, id) ORDER BY id" for item in _WINDOWS)
 
 

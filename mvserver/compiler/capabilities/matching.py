@@ -161,6 +161,7 @@ CAPABILITIES: tuple[Capability, ...] = (
             example("regexp_replace('foobarfoo', 'o+', 'X', 'g')", "fXbarfX"),
             example("regexp_replace('ab12', '([a-z]+)([0-9]+)', '\\2\\1', 'g')", "12ab"),
             example("regexp_replace('aBc', 'b', '$', 'gi')", "a$c"),
+            example("regexp_replace('abc', 'b', '<\\&\\0>')", "a<b\\0>c"),
         ],
         note=_NOTE,
     ),

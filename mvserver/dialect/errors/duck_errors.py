@@ -16,10 +16,12 @@ from mvserver.dialect.errors.type_texts import bad_text, pg_name
 from mvserver.dialect.functions.from_text import SEPARATOR
 from mvserver.dialect.functions.long_texts import too_large
 from mvserver.errors import SqlError
+from mvserver.pgcatalog.macros import RAISED
 from spark_sinks.duckdb.history.log import AHEAD, NOWHERE, OTHER, REFUSED, TOO_OLD
 from spark_sinks.duckdb.ledger import damage
 
 _PREFIX = re.compile(r"^(?:Invalid Error: )?(?P<kind>[A-Za-z][A-Za-z ]*?) ?(?:Error|error|ERROR): (?P<body>.*)$", re.S)
+_RAISED = re.compile(rf"Could not convert string '{RAISED}(?P<text>.*)' to INT64", re.S)  # by a macro, in these words
 _CLAUSE = re.compile(r"\n\s*LINE \d+:.*$", re.S)
 
 TOO_WIDE = "subquery must return only one column"
@@ -223,6 +225,14 @@ _RULES: tuple[_Rule, ...] = (
     ),
     _rule(
         r"(?P<text>(?:date|time) field value out of range: -?\d[^\"]*)$",
+        lambda m: SqlError(sqlstates.DATETIME_FIELD_OVERFLOW, m["text"]),
+    ),
+    _rule(
+        r"(?P<text>timestamps cannot be binned into intervals containing months or years)",
+        lambda m: SqlError(sqlstates.FEATURE_NOT_SUPPORTED, m["text"]),
+    ),
+    _rule(
+        r"(?P<text>stride must be greater than zero)",
         lambda m: SqlError(sqlstates.DATETIME_FIELD_OVERFLOW, m["text"]),
     ),
     _rule(r"timestamp cannot be NaN", lambda _: SqlError(sqlstates.DATETIME_FIELD_OVERFLOW, "timestamp cannot be NaN")),
@@ -515,6 +525,9 @@ def translate(error: BaseException) -> SqlError:
     match = _PREFIX.match(text)
     kind = match["kind"].strip().lower() if match else ""
     body = match["body"] if match else text
+    own_text = _RAISED.match(body)
+    if own_text is not None:
+        kind, body = "invalid input", own_text["text"]
     if kind == "out of memory":
         return SqlError(
             sqlstates.OUT_OF_MEMORY,

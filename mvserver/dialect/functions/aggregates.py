@@ -18,6 +18,7 @@ from mvserver.dialect import binding
 from mvserver.dialect.duck_text import last_written
 from mvserver.dialect.functions import periods
 from mvserver.dialect.functions.quotients import quotient
+from mvserver.dialect.recursive import keep_first_parts
 from mvserver.errors import SqlError
 
 _DECIMAL = re.compile(r"^DECIMAL\((\d+),\s*(\d+)\)$")
@@ -83,9 +84,9 @@ def with_sources(items: Sequence[exp.Expr], select: exp.Select, outer: exp.Expr 
     if outer is not None and own is not None and outer is not own:
         merged = outer.copy()
         merged.set("expressions", [cte.copy() for clause in clauses for cte in clause.expressions])
-        probe.set("with_", merged)
+        probe.set("with_", keep_first_parts(merged))
     elif clauses:
-        probe.set("with_", clauses[0].copy())
+        probe.set("with_", keep_first_parts(clauses[0].copy()))
     return probe
 
 

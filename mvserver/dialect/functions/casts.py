@@ -8,7 +8,7 @@ import re
 from sqlglot import exp
 
 from mvserver import sqlstates
-from mvserver.dialect.functions import enums
+from mvserver.dialect.functions import enums, time_zones
 from mvserver.dialect.functions.arrays import array_literal, no_array, shape
 from mvserver.dialect.functions.bytea_texts import hexadecimal
 from mvserver.dialect.functions.checked_functions import plain_number
@@ -164,6 +164,8 @@ def _read_constant(cast: exp.Cast, name: str, *, is_array: bool) -> None:
         _check_document(cast.this.name)
     if name in _TIMES:
         _special_time(cast)
+    if name == "timestamptz" and isinstance(cast.this, exp.Literal):
+        cast.this.set("this", time_zones.with_offset(cast.this.name))
 
 
 def constant_of(literal: exp.Literal, kind: str) -> exp.Expr:

@@ -72,7 +72,21 @@ def adapt_operator(node: exp.Expr) -> exp.Expr | None:
         keys = _constant_keys(node.expression, "?&" if every else "?|")
         tests = [_has_key(node.this, _text(key)) for key in keys]
         return exp.Paren(this=exp.and_(*tests) if every else exp.or_(*tests)) if tests else exp.Boolean(this=every)
+    if isinstance(node, exp.DPipe) and _joins_documents(node):
+        return _call("_json_joined", document(node.left), document(node.right))
     return None
+
+
+def _joins_documents(node: exp.DPipe) -> bool:
+    """As the text says. Of constants DuckDB would otherwise join the texts, and read them, while it plans."""
+    sides = (node.left.unnest(), node.right.unnest())
+    known = [
+        (isinstance(side, exp.Cast) and side.to.is_type(exp.DType.JSON, exp.DType.JSONB))
+        or (isinstance(side, exp.Anonymous) and side.name == "_json_joined")
+        for side in sides
+    ]
+    constants = [isinstance(side, exp.Literal) and side.is_string for side in sides]
+    return any(known) and all(is_known or is_text for is_known, is_text in zip(known, constants, strict=True))
 
 
 def _at(node: exp.Expr, keys: Sequence[str], *, as_text: bool) -> exp.Expr:

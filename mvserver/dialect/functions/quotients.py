@@ -12,11 +12,11 @@ from sqlglot import exp
 from mvserver.pgcatalog.edge_macros import QUOTIENT_SCALES
 
 _DECIMAL = re.compile(r"^DECIMAL\((\d+),\s*(\d+)\)$")
-_INTEGER_DIGITS = {"TINYINT": 3, "SMALLINT": 5, "INTEGER": 10, "INTEGER_LITERAL": 10, "BIGINT": 19, "HUGEINT": 38}
+INTEGER_DIGITS = {"TINYINT": 3, "SMALLINT": 5, "INTEGER": 10, "INTEGER_LITERAL": 10, "BIGINT": 19, "HUGEINT": 38}
 
 
 def is_exact(kind: str) -> bool:
-    return kind in _INTEGER_DIGITS or _DECIMAL.match(kind) is not None
+    return kind in INTEGER_DIGITS or _DECIMAL.match(kind) is not None
 
 
 def quotient(left: exp.Expr, right: exp.Expr, kinds: tuple[str, str], scale: int) -> exp.Expr:
@@ -29,4 +29,4 @@ def quotient(left: exp.Expr, right: exp.Expr, kinds: tuple[str, str], scale: int
 
 
 def _decimal(kind: str) -> str:
-    return kind if kind not in _INTEGER_DIGITS else f"DECIMAL({_INTEGER_DIGITS[kind]}, 0)"
+    return kind if kind not in INTEGER_DIGITS else f"DECIMAL({INTEGER_DIGITS[kind]}, 0)"

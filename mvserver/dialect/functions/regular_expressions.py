@@ -108,6 +108,28 @@ def _groups(pattern: exp.Expr) -> int | None:
     return len(re.findall(r"\((?!\?)", _ESCAPED_OR_LIST.sub("", pattern.name)))
 
 
+_ESCAPE = re.compile(r"\\(.?)", re.S)
+
+
+def replacement(pattern: exp.Expr, text: str) -> str:
+    """A replacement in RE2's words: ``\\&`` is the whole match, a group that the pattern has not is empty.
+
+    A backslash before any other character is one."""
+    count = _groups(pattern)
+
+    def escape(found: re.Match[str]) -> str:
+        character = found[1]
+        if character == "&":
+            return r"\0"
+        if character == "\\":
+            return found[0]
+        if character in tuple("123456789"):
+            return found[0] if count is None or int(character) <= count else ""
+        return "\\" + found[0]
+
+    return _ESCAPE.sub(escape, text)
+
+
 def _match(text: exp.Expr, pattern: exp.Expr, flags: exp.Expr | None = None) -> exp.Expr:
     pattern = _flagged_once("regexp_match", pattern, flags)
     count = _groups(pattern)

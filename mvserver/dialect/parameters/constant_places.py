@@ -26,7 +26,7 @@ _BY_ARGUMENT: dict[tuple[str, int], str] = {
     ("regexp_matches", 1): "'.'", ("regexp_matches", 2): "'g'", ("regexp_split_to_array", 2): "''",
     ("regexp_split_to_table", 2): "''", ("regexp_count", 3): "''", ("regexp_substr", 1): "'.'",
     ("regexp_substr", 4): "''", ("regexp_substr", 5): "0", ("regexp_instr", 5): "''", ("regexp_instr", 6): "0",
-    ("regexp_like", 2): "''",
+    ("regexp_like", 2): "''", ("timezone", 0): "'UTC'", ("make_timestamptz", 6): "'UTC'",
 }  # fmt: skip
 """By function and place of the argument."""
 

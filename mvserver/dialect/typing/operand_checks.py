@@ -76,11 +76,22 @@ class OperandChecks:
         """Together; where that is not possible (aggregates beside columns, outer columns) one by one."""
         types = self._bound(parts)
         if types is not None:
-            self._known.update({id(part): pg_name(kind) for part, kind in zip(parts, types, strict=True)})
+            self._known.update({id(part): self._name(part, kind) for part, kind in zip(parts, types, strict=True)})
             return
         for part in parts[: limits.EXPRESSIONS_BOUND_APART_MAX]:
             alone = self._bound([part])
-            self._known[id(part)] = None if alone is None else pg_name(alone[0])
+            self._known[id(part)] = None if alone is None else self._name(part, alone[0])
+
+    def _name(self, part: exp.Expr, kind: str) -> str | None:
+        """PostgreSQL's name of DuckDB's type. That of a sum of integers is bigint or numeric there; None where the sum
+        is in a sub-query."""
+        if kind != "HUGEINT":
+            return pg_name(kind)
+        summed = [call.this for call in part.find_all(exp.Sum) if call.find_ancestor(exp.Select) is _select_of(part)]
+        types = self._bound(summed) if summed else None
+        if types is None:
+            return None
+        return "bigint" if all(pg_name(each) in ("smallint", "integer") for each in types) else "numeric"
 
     def _bound(self, parts: Sequence[exp.Expr]) -> Sequence[str] | None:
         try:
@@ -220,5 +231,9 @@ class OperandChecks:
         return None if at is None else at + 1
 
 
+def _select_of(part: exp.Expr) -> exp.Expr | None:
+    return part.find_ancestor(exp.Select)
+
+
 def _scope(part: exp.Expr) -> int:
-    return id(part.find_ancestor(exp.Select))
+    return id(_select_of(part))

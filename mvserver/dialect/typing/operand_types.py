@@ -14,6 +14,7 @@ from mvserver.dialect.duck_text import written
 from mvserver.dialect.functions import json_operators
 from mvserver.dialect.functions.arrays import array_literal
 from mvserver.dialect.functions.casts import array_of, constant_of
+from mvserver.dialect.functions.quotients import is_exact
 from mvserver.errors import SqlError
 
 TypeOf = Callable[[exp.Expr], str]
@@ -198,6 +199,8 @@ def _arithmetic(node: exp.Expr, type_of: TypeOf) -> exp.Expr | None:
         return exp.cast(exp.Paren(this=node.copy()), "INT", dialect="duckdb") if days else None
     if kind == _INSTANT and isinstance(node, exp.Add | exp.Sub):
         return _moved_instant(node, type_of)
+    if kind == "INTERVAL" and isinstance(node, exp.Sub) and _INSTANT in (type_of(left), type_of(right)):
+        return exp.Paren(this=exp.Sub(this=_in_utc(left), expression=_in_utc(right)))
     if kind in _SMALL:
         return _with_wide_constants(node, kind)
     if kind == "FLOAT" and [type_of(left), type_of(right)] != ["FLOAT", "FLOAT"]:
@@ -210,6 +213,12 @@ def _arithmetic(node: exp.Expr, type_of: TypeOf) -> exp.Expr | None:
         finite = exp.and_(*tests) if tests else exp.true()
         return _call("_in_range", exp.Paren(this=node.copy()), exp.Paren(this=finite))
     return None
+
+
+def _in_utc(operand: exp.Expr) -> exp.Expr:
+    """Differences of instants have days of 24 hours; DuckDB's are those of the session's calendar."""
+    instant = exp.Cast(this=operand.copy(), to=exp.DataType.build("TIMESTAMPTZ", dialect="duckdb"))
+    return exp.AtTimeZone(this=instant, zone=exp.Literal.string("UTC"))
 
 
 def _with_wide_constants(node: exp.Expr, kind: str) -> exp.Expr | None:
@@ -386,9 +395,8 @@ def _extended(left: exp.Expr, right: exp.Expr, type_of: TypeOf) -> exp.Expr | No
 
 
 def _is_element(kind: str, of: str) -> bool:
-    """Whether a value of one type goes into an array of the other, which may become one of the wider of the two. Of
-    numerics it would give all elements the digits of one."""
-    return kind == of or {kind, of} <= {*_INTEGERS, *_FLOATS}
+    """Whether a value of one type goes into an array of the other, which may become one of the wider of the two."""
+    return kind == of or {kind, of} <= {*_INTEGERS, *_FLOATS} or (is_exact(kind) and is_exact(of))
 
 
 def _joined_items(node: exp.Expr, array: exp.Expr, type_of: TypeOf) -> exp.Expr | None:

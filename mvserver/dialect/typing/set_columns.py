@@ -16,6 +16,7 @@ from mvserver.dialect import binding
 from mvserver.dialect.duck_text import last_written, written
 from mvserver.dialect.errors.duck_errors import translate
 from mvserver.dialect.functions.casts import constant_of
+from mvserver.dialect.recursive import keep_first_parts
 from mvserver.dialect.typing.operand_rules import first_select, is_certain
 from mvserver.dialect.typing.operators import span
 from mvserver.errors import SqlError
@@ -97,7 +98,7 @@ def _types(cursor: duckdb.DuckDBPyConnection, side: exp.Expr, tree: exp.Expr) ->
     probe = exp.select("*").from_(exp.Subquery(this=side.unnest().copy(), alias=exp.to_identifier("side")), copy=False)
     outer = tree.args.get("with_")
     if outer is not None:
-        probe.set("with_", outer.copy())
+        probe.set("with_", keep_first_parts(outer.copy()))
     try:
         return binding.bind(cursor, last_written(probe)).types
     except SqlError:

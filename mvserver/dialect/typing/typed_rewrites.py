@@ -30,7 +30,7 @@ from mvserver.dialect.functions.aggregates import with_sources
 from mvserver.dialect.functions.arrays import array_literal
 from mvserver.dialect.functions.to_char import call
 from mvserver.dialect.growth import Growth
-from mvserver.dialect.typing import constant_operands, exact_columns, operand_types
+from mvserver.dialect.typing import constant_operands, exact_columns, mixed_numerics, operand_types
 from mvserver.dialect.typing.operand_rules import NO_FUNCTION
 from mvserver.errors import SqlError
 from mvserver.sql.trees import dismantle
@@ -110,6 +110,10 @@ class TypedRewriting:
     def hand_out_columns(self) -> bool:
         """Numerics with digits of their own, in place; True when there was one."""
         return exact_columns.hand_out(self._tree, self._type)
+
+    def unify_numerics(self) -> bool:
+        """Numerics of which DuckDB would make one type with too few digits, in place; True when there were some."""
+        return mixed_numerics.unify(self._cursor, self._tree, self._type)
 
     def add_missing(self) -> bool:
         """What DuckDB does not bind; True when there was some."""
@@ -238,8 +242,12 @@ class TypedRewriting:
         if kind in ("DATE", "VARCHAR") or (zone is not None and kind != "TIMESTAMP WITH TIME ZONE"):
             operand = exp.cast(operand, "TIMESTAMPTZ", dialect="duckdb")
             kind = "TIMESTAMP WITH TIME ZONE"
+        local: exp.Expr = exp.cast(operand.copy(), "TIMESTAMP", dialect="duckdb")
         if zone is not None:
-            local = exp.AtTimeZone(this=operand, zone=zone.copy())
+            local = exp.AtTimeZone(this=operand.copy(), zone=zone.copy())
+        if unit in _CLOCK_UNITS and kind == "TIMESTAMP WITH TIME ZONE":
+            return call("_clock_truncated", exp.Literal.string(unit.lower()), operand, local)
+        if zone is not None:
             return exp.AtTimeZone(this=exp.Paren(this=_truncated(unit, local, "TIMESTAMP")), zone=zone.copy())
         return _truncated(unit, operand, kind)
 
@@ -309,7 +317,10 @@ class TypedRewriting:
             return None
         if digits + width - scale > _NUMERIC_DIGITS_MAX:
             return None
-        return exp.cast(node.this.copy(), f"DECIMAL({width - scale + digits}, {digits})", dialect="duckdb")
+        return exp.Cast(  # exp.cast takes a cast to any DECIMAL for this one
+            this=node.this.copy(),
+            to=exp.DataType.build(f"DECIMAL({width - scale + digits}, {digits})", dialect="duckdb"),
+        )
 
     def _row_test(self, node: exp.Is) -> exp.Expr | None:
         """A row IS NULL where all of its columns are, and IS NOT NULL where none is."""
@@ -348,6 +359,10 @@ class TypedRewriting:
         return call("_array_contains", *arrays)
 
 
+_CLOCK_UNITS = frozenset(
+    f"{unit}{plural}" for unit in ("HOUR", "MINUTE", "SECOND", "MILLISECOND", "MICROSECOND") for plural in ("", "S")
+)
+"""Whose beginnings are on the same side of a change of the clocks: the hour that comes twice is no other one."""
 _NUMERIC_DIGITS_MAX = 38
 _INTEGER_DIGITS = 19
 

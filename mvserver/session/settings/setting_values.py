@@ -10,12 +10,12 @@ from __future__ import annotations
 import datetime as dt
 import math
 import re
-import zoneinfo
 from collections.abc import Callable
-from functools import cache, lru_cache
+from functools import lru_cache
 
 from mvserver import sqlstates
 from mvserver.errors import SqlError
+from mvserver.pgcatalog.timezones import zones
 from mvserver.quoting import quoted
 from mvserver.resume_tokens import is_token
 
@@ -273,17 +273,12 @@ def client_encoding(name: str, value: str) -> str:
     raise not_honoured(name, value, "Text is always UTF8.")
 
 
-@cache
-def _zones() -> dict[str, str]:
-    return {zone.lower(): zone for zone in zoneinfo.available_timezones() if not zone.startswith(("posix", "right"))}
-
-
 def time_zone(name: str, value: str) -> str:
     """A name of the IANA data base, or whole hours east of Greenwich (PostgreSQL's sign for bare numbers)."""
     word = value.strip().strip("'")
     if word.lower() in ("local", "default", "z", "utc"):
         return "UTC"
-    zone = _zones().get(word.lower())
+    zone = zones().get(word.lower())
     if zone is not None:
         return zone
     match = _OFFSET.fullmatch(word)

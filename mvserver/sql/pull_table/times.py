@@ -25,7 +25,12 @@ TIMES = (
         "(interval, timestamp, timestamp) → timestamp; (interval, timestamp with time zone, timestamp with time "
         "zone) → timestamp with time zone", "bin timestamp into specified interval",
         example("date_bin('15 minutes', timestamp '2024-01-01 10:37', timestamp '2024-01-01')", "2024-01-01 10:30:00"),
-        macro="(stride, source, origin) AS time_bucket(stride, source, origin)"),
+        example("date_bin('15 minutes', timestamp '2024-01-01 10:37', '2024-01-01')", "2024-01-01 10:30:00"),
+        macro="""(stride, source, origin) AS CASE
+            WHEN datepart('month', CAST(stride AS INTERVAL)) <> 0 OR datepart('year', CAST(stride AS INTERVAL)) <> 0
+            THEN error('timestamps cannot be binned into intervals containing months or years')
+            WHEN CAST(stride AS INTERVAL) <= INTERVAL 0 SECONDS THEN error('stride must be greater than zero')
+            ELSE time_bucket(stride, source, CASE WHEN true THEN origin ELSE source END) END"""),
     function("date_part", "2", "(text, date or timestamp or interval) → double precision", "one field of a time",
         example("date_part('hour', timestamp '2024-01-01 10:37')", "10")),
     function("date_trunc", "2-3",

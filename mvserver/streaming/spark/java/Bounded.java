@@ -357,7 +357,7 @@ public final class Bounded {
     while (at < replacement.length()) {
       char c = replacement.charAt(at);
       char after = at + 1 < replacement.length() ? replacement.charAt(at + 1) : ' ';
-      if (c == '\\' && (after == '&' || (after >= '0' && after <= '9'))) {
+      if (c == '\\' && (after == '&' || (after >= '1' && after <= '9'))) {
         int group = after == '&' ? 0 : after - '0';
         if (group <= matcher.groupCount() && matcher.start(group) >= 0) {
           append(made, text, matcher.start(group), matcher.end(group), most);
