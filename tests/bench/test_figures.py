@@ -86,6 +86,10 @@ def test_own_process_is_measured() -> None:
     assert os.getpid() in processes.tree(os.getppid())
 
 
+_READERS = {
+    "busy": {"readers": 1_000, "epochs_per_s": 10.0, "cores": 0.1, "missed": 0} | latency_summary([0.01]),
+    "idle": {"readers": 10_000, "readers_mib": 170, "server_mib": 80, "lost": 0},
+}
 SAMPLES: dict[str, dict[str, object]] = {
     "freshness": {
         "rows": [
@@ -172,9 +176,12 @@ SAMPLES: dict[str, dict[str, object]] = {
             | {"p99_ms_with": 2.0, "p99_ms_without": 4.0, "cpu_us_with": 110, "cpu_us_without": 230}
         ]
     },
+    "web": _READERS | {"whole": _READERS},
     "watching": {
         "burst_events": 5_000,
-        "rows": [{"view": "few", "keys": 200, "burst_ms": 180.4, "watched_ms": 190.1, "share": 0.0538}],
+        "rows": [
+            {"lane": "batches", "view": "few", "keys": 200, "burst_ms": 180.4, "watched_ms": 190.1, "share": 0.0538}
+        ],
         "commits": [{"groups": 200, "changes": 400, "cpu_ms": 8.5, "watched_cpu_ms": 33.0}],
         "reads": [{"read": "look-up", "rows": 1, "present_ms": 1.2, "past_ms": 2.4, "ratio": 2.0}],
     },

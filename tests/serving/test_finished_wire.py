@@ -206,13 +206,13 @@ def test_a_view_is_kept_once_it_is_asked_for_often(
     server: PullServer, view: KeptView, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[int] = []
-    ordinary = KeptViews._count
+    ordinary = KeptViews._is_often
 
-    def counted(self: KeptViews, read: Any) -> None:
+    def counted(self: KeptViews, name: str) -> bool:
         asked.append(1)
-        ordinary(self, read)
+        return ordinary(self, name)
 
-    monkeypatch.setattr(KeptViews, "_count", counted)
+    monkeypatch.setattr(KeptViews, "_is_often", counted)
     monkeypatch.setattr(limits, "FINISHED_ROWS_ASKED_WITHIN_S", 60.0)
     view.fed.feed([{"l": 1, "k": "a"}])
     with server.connect() as client:
