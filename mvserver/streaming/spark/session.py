@@ -48,7 +48,7 @@ _SETTINGS = {
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "100000",
     # Rows from the driver are read by tasks: as a part of the plan they would be evaluated by its optimizer, without
-    # compiled code and one after the other (measured: 26 instead of 13 us a record).
+    # compiled code and one after the other (measured on a busy machine: 0.22 s instead of 0.39 s for 15,000 records).
     "spark.sql.execution.arrow.localRelationThreshold": "0",
     "spark.locality.wait": "0",
     "spark.driver.maxResultSize": "512m",  # a batch of larger rows is tried again with fewer
