@@ -60,6 +60,8 @@ NESTED = {
     "justify_interval": ("justify_interval(", ")", pa.MonthDayNano([0, 1, 0])),
     "initcap": ("initcap(", "::text)", "1"),
     "array_remove": ("array_length(array_remove(ARRAY[1, 2], ", "), 1)", 1),
+    "pattern": ("(regexp_match(", "::text, '(1)(x)?'))[1]", "1"),
+    "substring by a pattern": ("substring(", "::text FROM '[0-9]+')", "1"),
     "between": ("(", " BETWEEN 0 AND 2)::int", 1),
     "between symmetric": ("(", " BETWEEN SYMMETRIC 2 AND 0)::int", 1),
 }
@@ -118,7 +120,6 @@ def test_what_is_bound_once_means_the_same(world: World, text: str) -> None:
         ("to_char(", "23", ", 'FM999')::int"),
         ("(CASE ", "1", " WHEN 1 THEN 2 WHEN 3 THEN 4 ELSE 5 END)"),
         ("((", "1", ", 1) < (2, 3))::int"),
-        ("substring(", "'a'", " FROM 'a')"),
         ("(", "'{}'", " @> '{}'::jsonb)::text"),
         ("regexp_instr('banana', ", "1", "::text, 1, 2)"),
     ],

@@ -135,6 +135,16 @@ def _match(text: exp.Expr, pattern: exp.Expr, flags: exp.Expr | None = None) -> 
     count = _groups(pattern)
     if count is None:
         return _call("_regexp_match", text, pattern)
+    if not isinstance(text.unnest(), exp.Column | exp.Literal | exp.Parameter | exp.Null):
+        once = exp.to_identifier("_text", quoted=True)  # a copy for each group would multiply in nested calls
+        body = exp.Lambda(this=_of_groups(exp.Column(this=once.copy()), pattern, count), expressions=[once])
+        matched = exp.Anonymous(this="list_transform", expressions=[exp.Array(expressions=[text.copy()]), body])
+        return _call("list_extract", matched, _number(1))
+    return _of_groups(text, pattern, count)
+
+
+def _of_groups(text: exp.Expr, pattern: exp.Expr, count: int) -> exp.Expr:
+    """An array of the groups of the first match."""
     if not count:
         parts = [_call("regexp_extract", text, pattern, _number(0))]
     else:
