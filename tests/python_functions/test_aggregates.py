@@ -45,7 +45,7 @@ def expect(server: LiveServer, view: str, rows: Sequence[tuple[Any, ...]]) -> No
     wanted = sorted(rows, key=str)
     server.wait_for(
         lambda: sorted(server.query(f"SELECT * FROM {view}"), key=str) == wanted, 150,
-        f"{view}: {wanted}",
+        f"{view}: {wanted}, {server.states().get(view)}",
     )  # fmt: skip
 
 
@@ -68,7 +68,7 @@ def test_clauses_around_an_aggregate(server: LiveServer) -> None:
         "CREATE MATERIALIZED VIEW h AS SELECT k, m FROM (SELECT k, med(n) AS m FROM clauses GROUP BY k) AS t "
         "WHERE m > 2",
     )
-    rows = [("x", 1, 1000), ("x", 4, 2000), ("x", 4, 2500), ("x", None, 3000), ("y", 9, 12_000), ("y", None, 1000)]
+    rows = [("x", 1, 1000), ("x", 4, 2000), ("x", 4, 2500), ("x", None, 3000), ("y", None, 1000), ("y", 9, 12_000)]
     feed(server, "clauses", "a.json", [{"k": k, "n": n, "at": at} for k, n, at in rows])
     expect(server, "a", [("x", 4, 4.0, 13.0, 4.0, 2.5, 4, 2, 2.0), ("y", 2, 9.0, 18.0, 9.0, 9.0, 2, 1, 4.5)])
     expect(server, "b", [("x", 4.0)])
@@ -108,7 +108,7 @@ def test_values_come_in_the_order_of_their_times_and_records_stay_together(serve
         "vwap(p, n) AS v FROM ordered",
     )
     tenth, euro = 0.1, 'ü "€" \\ \n'
-    first = {"n": 2, "d": tenth, "p": "1.50", "w": euro, "b": True, "t": 1_700_000_000_123, "at": 2000}
+    first = {"n": 2, "d": tenth, "p": "1.50", "w": euro, "b": True, "t": "2023-11-14 22:13:20.123Z", "at": 2000}
     second = {"n": 7, "d": -1e300, "p": None, "w": None, "b": None, "t": None, "at": 1000}
     feed(server, "ordered", "a.json", [first, second])
     feed(server, "ordered", "b.json", [{"n": 1, "p": "4", "at": 2000}, {"n": None, "p": "3.10", "at": 2000}])
@@ -126,7 +126,7 @@ def test_values_come_in_the_order_of_their_times_and_records_stay_together(serve
 
 
 BAD = {
-    "raising": ("return n[0] // (len(n) - 3)", "38000: function raising: ZeroDivisionError"),
+    "raising": ("return len(n) // (len(n) - 3)", "38000: function raising: ZeroDivisionError"),
     "endless": ("while len(n) == 3: pass\nreturn 1", "57014: function endless took longer than 3 s for a call"),
     "greedy": ("return len(bytes(10 ** 10)) if len(n) == 3 else 1", "53200: function greedy needs more than"),
     "wrong": ("return 'text' if len(n) == 3 else 1", "22000: function wrong: it answered with str where int"),
