@@ -45,7 +45,7 @@ def expect(server: LiveServer, view: str, rows: Sequence[tuple[Any, ...]]) -> No
     wanted = sorted(rows, key=str)
     server.wait_for(
         lambda: sorted(server.query(f"SELECT * FROM {view}"), key=str) == wanted, 150,
-        f"{view}: {wanted}, {server.states().get(view)}",
+        f"{view}: {wanted}",
     )  # fmt: skip
 
 
