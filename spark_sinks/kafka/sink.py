@@ -34,6 +34,16 @@ _RETRY_PAUSE_S = 0.1
 _ATTEMPT_S = 2.0  # one call into the client; the deadline is kept over several
 _UNSTABLE_S = 10.0  # by the protocol it takes no time once the sink is open, but for a coordinator that is starting
 _FENCED = frozenset({KafkaError._FENCED, KafkaError.INVALID_PRODUCER_EPOCH, KafkaError.PRODUCER_FENCED})
+# said of a group's offsets while they, or who keeps them, are not decided
+_UNDECIDED = frozenset(
+    {
+        KafkaError._TIMED_OUT,
+        KafkaError.UNSTABLE_OFFSET_COMMIT,
+        KafkaError.NOT_COORDINATOR,
+        KafkaError.COORDINATOR_NOT_AVAILABLE,
+        KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
+    }
+)
 # said of records that are thrown away because of another error
 _PURGED = frozenset({KafkaError._PURGE_QUEUE, KafkaError._PURGE_INFLIGHT})
 
@@ -201,7 +211,7 @@ class KafkaSink:
             found = self._group.committed(places, min(_ATTEMPT_S, self._timeout_s))
         except KafkaException as error:
             refused = kafka_error(error)
-            if refused.code() not in (KafkaError._TIMED_OUT, KafkaError.UNSTABLE_OFFSET_COMMIT):
+            if refused.code() not in _UNDECIDED:
                 raise self._named(refused) from error
             self._cluster.topic(self._topic)  # raises where nobody answers
             return None
