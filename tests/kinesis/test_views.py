@@ -276,7 +276,7 @@ def test_changelogs_are_read_and_written_with_their_deletions(
             f"CREATE CHANGELOG groups WITH ('store' = 'g', 'topic' = '{out.name}') AS "
             "SELECT n, count(*) AS users FROM users GROUP BY n"
         )
-    assert notices == ["records are written at least once"]
+    assert notices[-1] == "records are written at least once"
     server.run(
         "CREATE MATERIALIZED VIEW seen AS SELECT n, users FROM groups",
         "CREATE MATERIALIZED VIEW total AS SELECT sum(users) AS users, count(*) AS groups FROM groups",
