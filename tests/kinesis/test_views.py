@@ -284,7 +284,7 @@ def test_changelogs_are_read_and_written_with_their_deletions(
     server.wait_equal("SELECT n, users FROM seen", {(1,): 2, (2,): 1, (3,): 1})
     put("u2", None)
     server.wait_equal("SELECT n, users FROM seen", {(1,): 2, (3,): 1})
-    gone = [json.loads(value) for key, value in out.values() if key == '{"n":2}'][-1]
+    gone = [json.loads(value) for key, value in out.keyed_values() if key == '{"n":2}'][-1]
     assert (gone["n"], gone["_mv_deleted"], "users" in gone, "_mv_id" in gone) == (2, True, False, True)
     put("u3", 1)
     server.kill()
