@@ -276,7 +276,7 @@ def test_changelogs_are_read_and_written_with_their_deletions(
             f"CREATE CHANGELOG groups WITH ('store' = 'g', 'topic' = '{out.name}') AS "
             "SELECT n, count(*) AS users FROM users GROUP BY n"
         )
-    assert notices == ["records are written at least once"]
+    assert notices[-1] == "records are written at least once"
     server.run(
         "CREATE MATERIALIZED VIEW seen AS SELECT n, users FROM groups",
         "CREATE MATERIALIZED VIEW total AS SELECT sum(users) AS users, count(*) AS groups FROM groups",
@@ -284,7 +284,7 @@ def test_changelogs_are_read_and_written_with_their_deletions(
     server.wait_equal("SELECT n, users FROM seen", {(1,): 2, (2,): 1, (3,): 1})
     put("u2", None)
     server.wait_equal("SELECT n, users FROM seen", {(1,): 2, (3,): 1})
-    gone = [json.loads(value) for key, value in out.values() if key == '{"n":2}'][-1]
+    gone = [json.loads(value) for key, value in out.keyed_values() if key == '{"n":2}'][-1]
     assert (gone["n"], gone["_mv_deleted"], "users" in gone, "_mv_id" in gone) == (2, True, False, True)
     put("u3", 1)
     server.kill()

@@ -234,7 +234,7 @@ def test_queries_write_by_descriptors_to_kinesis(
     assert len(found) == 20
     assert {records for _, records in found} == {1}
     assert all(identity.startswith(f"{query}/shardId-") for identity, _ in found)
-    assert sorted(key for key, _ in told.values()) == sorted(f"u{n}" for n in range(20))
+    assert sorted(key for key, _ in told.keyed_values()) == sorted(f"u{n}" for n in range(20))
     server.run("INSERT INTO bare SELECT userid + 100 AS id, name FROM given " + first)
     server.wait_equal("SELECT count(*) AS n, max(id) AS most FROM bare_users", {(40,): 119})
     for name in ("given", "told", "told_back", "bare"):
@@ -246,7 +246,7 @@ def noticed(server: LiveServer, statement: str) -> list[str]:
         notices: list[str] = []
         connection.add_notice_handler(lambda notice: notices.append(notice.message_primary or ""))
         connection.execute(statement.encode())
-    return notices
+    return [notice for notice in notices if not notice.startswith("query ")]
 
 
 def test_a_changelog_with_a_described_key(server: LiveServer, kafka_broker: KafkaBroker) -> None:
