@@ -6,6 +6,7 @@ import json
 import os
 import random
 import statistics
+import struct
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -182,11 +183,11 @@ def test_aggregates_over_a_changelog_take_back_what_is_replaced_and_deleted(
             key = chance.randrange(60)
             if chance.random() < 0.3:
                 present.pop(key, None)
-                producer.produce(source, key=str(key).encode(), value=None)
+                producer.produce(source, key=struct.pack(">q", key), value=None)
                 continue
             n = None if chance.random() < 0.1 else chance.randrange(30)
-            present[key] = {"k": chance.randrange(6), "n": n, "w": chance.randrange(9)}
-            producer.produce(source, key=str(key).encode(), value=json.dumps(present[key]).encode())
+            present[key] = {"id": key, "k": chance.randrange(6), "n": n, "w": chance.randrange(9)}
+            producer.produce(source, key=struct.pack(">q", key), value=json.dumps(present[key]).encode())
         assert producer.flush(30) == 0
 
     def wanted() -> list[tuple[Any, ...]]:
