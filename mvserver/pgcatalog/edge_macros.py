@@ -216,8 +216,9 @@ EDGE_MACROS: tuple[str, ...] = tuple(
                 lambda e, i: i - 1 <> {system}.fn._json_place(j, n)))
             WHEN 'OBJECT' THEN error('cannot delete from object using integer index')
             ELSE CASE WHEN j IS NOT NULL THEN error('cannot delete from scalar') END END""",
+        # DuckDB's own error (the blank says so): any other would be raised while a condition with constants is planned
         """_json_step(k, nth) AS coalesce(TRY_CAST(k AS INTEGER),
-            CAST(error('path element at position ' || nth || ' is not an integer: "' || k || '"') AS INTEGER))""",
+            CAST(error ('path element at position ' || nth || ' is not an integer: "' || k || '"') AS INTEGER))""",
         """_json_drop(j, k, nth) AS CASE json_type(j)
             WHEN 'ARRAY' THEN {system}.fn._json_without_at(j, {system}.fn._json_step(k, nth))
             WHEN 'OBJECT' THEN {system}.fn._json_without(j, [k]) ELSE j END""",

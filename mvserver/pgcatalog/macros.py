@@ -454,7 +454,7 @@ RAISING = "CREATE OR REPLACE MACRO {system}.fn._raise(m) AS [NULL][CAST('" + RAI
 """DuckDB's own ``error`` is volatile, and what calls it cannot be a key of a window or of a DISTINCT aggregate.
 
 A text that is no number raises, too, and the element of a list of NULL has any type, as ``error`` has. It is no
-``CASE``, whose conditions DuckDB evaluates while it plans."""
+``CASE``, whose conditions DuckDB evaluates while it plans. ``error`` with a blank behind it stays DuckDB's own."""
 
 _ERROR = re.compile(r"\berror\(")
 

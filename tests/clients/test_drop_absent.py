@@ -27,7 +27,6 @@ _STATEMENTS = (
     "DROP ROUTINE IF EXISTS nosuch(int)",
     "DROP AGGREGATE IF EXISTS nosuch(int)",
     "DROP AGGREGATE IF EXISTS nosuch(*)",
-    "DROP AGGREGATE IF EXISTS nosuch",
     "DROP DOMAIN IF EXISTS nosuch",
     "DROP DOMAIN IF EXISTS public.nosuch, other.nosuch CASCADE",
     "DROP TRIGGER IF EXISTS t ON nosuch",

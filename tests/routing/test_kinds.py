@@ -10,7 +10,12 @@ from mvserver.sql import parse_one
 from mvserver.sql.statements.base import Kind, Statement
 from tests.routing.fakes import Bench
 
-CLASSES = Statement.__subclasses__()
+
+def _below(known: type[Statement]) -> list[type[Statement]]:
+    return [found for each in known.__subclasses__() for found in (each, *_below(each))]
+
+
+CLASSES = _below(Statement)
 
 
 def test_every_statement_has_a_row_except_those_of_the_session_room() -> None:

@@ -20,6 +20,7 @@ from mvserver.streaming.api import Backfill, PipelineState, PipelineStatus, Quer
 from mvserver.streaming.live_relations import finished_relation, live_relations
 from mvserver.streaming.queries.status import sink_pipeline_status
 from mvserver.streaming.watching.watched_views import HistoryStatus
+from spark_sinks.base import KeptHistory
 from spark_sinks.duckdb.history.reading import Kept
 from spark_sinks.duckdb.writer import Writer
 from tests.streaming.states import Fed, target, writer_in
@@ -247,8 +248,9 @@ def test_the_ledger_shows_the_last_batches_first(world: World) -> None:
 )
 def test_a_query_that_writes_is_a_pipeline_of_its_own(state: QueryState, shown: PipelineState) -> None:
     status = QueryStatus("q1", state, error="why", position='{"at": 1}', rows_in_per_s=2.5)
-    assert sink_pipeline_status(status, "r1", 4) == PipelineStatus(
-        "q1", "r1", shown, 4, 1, '{"at": 1}', None, 2.5, "why", "batch", "a query that writes is read in batches"
+    kept = KeptHistory("slot", 7)
+    assert sink_pipeline_status(status, "r1", 4, kept) == PipelineStatus(
+        "q1", "r1", shown, 4, 1, '{"at": 1}', None, 2.5, "why", "batch", "a query that writes is read in batches", kept
     )
 
 
