@@ -24,6 +24,7 @@ def server() -> Iterator[LiveServer]:
         folder: Path = live.data / "store-config"
         (folder / "shop.jar").write_bytes(jar())
         (folder / "other.jar").write_bytes(jar("2"))
+        (folder / "unused.jar").write_bytes(jar("3"))
         live.run("CREATE STORE f WITH ('type' = FILE, 'uris' = '.')", SOURCE)
         yield live
 
@@ -131,6 +132,21 @@ def test_jars_do_not_see_each_other_nor_spark(server: LiveServer) -> None:
     feed(server, "isolated", "b.json", [{"w": "x"}])
     server.wait_for(lambda: server.states()["classes"][0] == "FAILED", 120, "a jar sees Spark")
     assert "java.lang.ClassNotFoundException: org.apache.spark.SparkContext" in (server.states()["classes"][1] or "")
+
+
+def test_a_jar_that_is_dropped_before_a_task_has_used_it_hinders_nobody(server: LiveServer) -> None:
+    stream(server, "silent", "w VARCHAR")
+    stream(server, "after", "w VARCHAR")
+    server.run(
+        "CREATE FUNCTION_SOURCE unused WITH ('file' = 'unused.jar')",
+        create("Version", name="unused_version").replace("'shop',", "'unused',"),
+        "CREATE MATERIALIZED VIEW unused_versions AS SELECT unused_version(w) AS v FROM silent",
+        "DROP FUNCTION unused_version CASCADE",
+        "DROP FUNCTION_SOURCE unused",
+        "CREATE MATERIALIZED VIEW of_others AS SELECT count(*) AS c FROM after",
+    )
+    feed(server, "after", "a.json", [{"w": "v"}])
+    expect(server, "of_others", [(1,)])
 
 
 def test_a_killed_jvm_and_a_restart_lose_and_double_nothing(server: LiveServer) -> None:

@@ -39,27 +39,32 @@ def register(session: SparkSession, name: str, function: JavaFunction) -> None:
 
 
 def _sent_jar(context: SparkContext, function: JavaFunction) -> Path:
-    """Sent once in Spark's life; what is sent is what the function was made of."""
+    """Where Spark has it. It is sent once in Spark's life, as what the function was made of.
+
+    What is sent is a copy that stays as long as Spark: every task that begins later compares it with what it has.
+    """
     sent = _sent.setdefault(context, set())
-    path = Path(function.jar).resolve()
+    folder = Path(str(context.getConf().get("spark.local.dir"))).resolve() / "function-jars"
+    copy = folder / f"{function.jar_digest}.jar"
     if function.jar_digest in sent:
-        return path
-    if not path.is_file() or digest_of(path.read_bytes()) != function.jar_digest:
+        return copy
+    path = Path(function.jar).resolve()
+    content = path.read_bytes() if path.is_file() else b""
+    if digest_of(content) != function.jar_digest:
         raise SqlError(
             sqlstates.CONFIG_FILE_ERROR,
             f"the jar of function {function.name} is missing or changed",
             detail=f"It should be in {path.parent}.",
             hint="Put the file back from a backup of the data directory, and RESTART QUERY.",
         )
-    context._jsc.sc().addFile(str(path))
+    folder.mkdir(parents=True, exist_ok=True)
+    copy.write_bytes(content)
+    context._jsc.sc().addFile(str(copy))
     sent.add(function.jar_digest)
-    return path
+    return copy
 
 
 def _answered(type_: SqlType) -> str:
     element: Sequence[str] = () if type_.element is None else [_answered(type_.element)]
     size = () if type_.precision is None else (str(type_.precision), str(type_.scale or 0))
     return " ".join([str(type_.kind.value), *element, *size])
-
-
-__all__ = ["register"]
