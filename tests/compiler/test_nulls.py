@@ -41,6 +41,8 @@ CONSTANTS = {
 
 
 def _argument(name: str, parameter: Parameter) -> Expression:
+    if parameter.container == "array" and name == "flatten":
+        return Cast(t.array(t.array(t.INTEGER)), Literal(t.NULL, None))
     if parameter.container == "array":
         return Cast(t.array(t.INTEGER), Literal(t.NULL, None))
     if parameter.container == "map":

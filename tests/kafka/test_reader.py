@@ -114,6 +114,7 @@ def test_columns_and_bounded_range(
         ("position", "string"),
         ("record_time", "timestamp"),
         ("metadata", frame.schema["metadata"].dataType.simpleString()),
+        ("headers", "array<struct<key:string,value:binary>>"),
         ("partition", "int"),
         ("offset", "bigint"),
     ]
