@@ -43,7 +43,7 @@ CONSTANTS = {
 def _argument(name: str, parameter: Parameter) -> Expression:
     if parameter.container == "array" and name == "flatten":
         return Cast(t.array(t.array(t.INTEGER)), Literal(t.NULL, None))
-    if parameter.container == "array":
+    if parameter.container == "array" or parameter.kind is Kind.ARRAY:
         return Cast(t.array(t.INTEGER), Literal(t.NULL, None))
     if parameter.container == "map":
         return Cast(t.map_of(t.VARCHAR, t.INTEGER), Literal(t.NULL, None))
@@ -67,6 +67,8 @@ def _calls() -> list[tuple[str, Expression]]:
             continue
         for overload in entry.overloads:
             arguments = [_argument(entry.name, each) for each in overload.parameters]
+            if entry.name.startswith("array_zip"):  # whose constants are names of fields
+                arguments[1::2] = [Literal(t.VARCHAR, f"f{at}") for at in range(len(arguments) // 2)]
             if any(each.kind is Kind.TIME for each in overload.parameters):
                 arguments[0] = Literal(t.VARCHAR, "hour") if len(arguments) == 2 else arguments[0]
             for index, parameter in enumerate(overload.parameters):
