@@ -9,7 +9,7 @@ import statistics
 from collections import deque
 
 PAUSE_S_MIN = 0.005
-PAUSE_S_MAX = 0.03  # where commits take longer, a longer pause would only make the records older
+PAUSE_S_MAX = 0.02  # where commits take longer, a longer pause would only make the records older
 _REMEMBERED = 5
 
 
