@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,10 +13,9 @@ from tests.services.spark import session_of
 @pytest.fixture(scope="package")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     from mvserver.streaming.spark.java_functions import install
-    from tests.services import class_archives
 
     with session_of(_session) as session:
-        install(session, tmp_path_factory.mktemp("functions"), Path(class_archives.prepared()))
+        install(session, tmp_path_factory.mktemp("functions"))
         yield session
 
 

@@ -42,16 +42,12 @@ def _answers() -> bool:
 
 
 def as_the_server_starts_it(work: Path) -> Any:
-    from mvserver.streaming.spark.class_archive import ClassArchives
     from mvserver.streaming.spark.session import SparkOptions, start_session
     from spark_sinks.kinds import spark_settings
     from tests.services import class_archives
 
-    archives = ClassArchives(Path(class_archives.prepared()))
-    settings = tuple(class_archives.settings().items())
-    return start_session(
-        SparkOptions("local[2]", "1g", 50, work, extra=settings, stores=spark_settings(), archives=archives)
-    )
+    archived = tuple(class_archives.settings().items())
+    return start_session(SparkOptions("local[2]", "1g", 50, work, extra=archived, stores=spark_settings()))
 
 
 @pytest.fixture(scope="package")

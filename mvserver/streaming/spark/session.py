@@ -153,8 +153,7 @@ def start_session(options: SparkOptions, environment: Mapping[str, str] | None =
     try:
         with _joining(environment or {}):
             session: SparkSession = builder.getOrCreate()
-        kept = options.archives.folder if options.archives is not None else None
-        java_functions.install(session, options.work_directory, kept)
+        java_functions.install(session, options.work_directory)
     except Exception as error:
         raise SqlError(
             sqlstates.SYSTEM_ERROR,
