@@ -8,8 +8,6 @@ import random
 import shutil
 import signal
 import socket
-import subprocess
-import sys
 import tempfile
 import time
 import uuid
@@ -22,7 +20,7 @@ from typing import Any
 import psycopg
 from confluent_kafka import Consumer, Producer
 
-from tests.services import class_archives
+from tests.services import class_archives, forked
 
 START_TIMEOUT_S = 180.0  # bounds for a machine that many share; nothing waits so long otherwise
 CATCH_UP_TIMEOUT_S = 240.0
@@ -90,17 +88,14 @@ class LiveServer:
     def __init__(self, data: Path) -> None:
         self.data = data
         self.port = free_port()
-        self._process: subprocess.Popen[bytes] | None = None
+        self._process: forked.Forked | None = None
 
     def start(self, **environment: str) -> LiveServer:
-        log = (self.data.parent / f"{self.data.name}.log").open("ab")
-        with log:
-            self._process = subprocess.Popen(
-                [sys.executable, "-m", "mvserver", "serve", "--data-dir", str(self.data), "--port", str(self.port)],
-                stdout=log,
-                stderr=log,
-                env={**os.environ, class_archives.VARIABLE: class_archives.prepared(), **environment},
-            )
+        self._process = forked.start(
+            ["serve", "--data-dir", str(self.data), "--port", str(self.port)],
+            {**os.environ, class_archives.VARIABLE: class_archives.prepared(), **environment},
+            self.data.parent / f"{self.data.name}.log",
+        )
         self.wait_for(self._answers, START_TIMEOUT_S, "the server did not answer")
         return self
 
@@ -116,7 +111,7 @@ class LiveServer:
         return True
 
     @property
-    def process(self) -> subprocess.Popen[bytes]:
+    def process(self) -> forked.Forked:
         assert self._process is not None
         return self._process
 
