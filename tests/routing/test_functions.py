@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pytest
 
 from mvserver.compiler.changelogs import result_key
@@ -26,6 +28,17 @@ def view(items: str, rest: str = "", source: str = "clicks") -> str:
 
 def create(body: str = "return n", rest: str = "", *, parameters: str = "n BIGINT", name: str = "f") -> str:
     return f"CREATE FUNCTION {name}({parameters}) RETURNS BIGINT LANGUAGE PYTHON {rest} AS $${body}$$"
+
+
+@pytest.fixture(scope="module")
+def functions(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
+    """Made once: each of them is tried in a process when it is made."""
+    bench = Bench(tmp_path_factory.mktemp("functions"))
+    bench.run(
+        *SETUP, "CREATE ROLE anna", TWICE, create(name="pair"), create(name="pair", parameters="n VARCHAR"), MIDDLE,
+    )  # fmt: skip
+    yield bench
+    bench.close()
 
 
 @pytest.mark.parametrize(
@@ -98,14 +111,11 @@ def create(body: str = "return n", rest: str = "", *, parameters: str = "n BIGIN
         ("GRANT SELECT ON FUNCTION twice TO anna", "0LP01", "invalid privilege type SELECT for function"),
     ],
 )  # fmt: skip
-def test_what_is_refused_changes_nothing(bench: Bench, statement: str, sqlstate: str, message: str) -> None:
-    bench.run(
-        *SETUP, "CREATE ROLE anna", TWICE, create(name="pair"), create(name="pair", parameters="n VARCHAR"), MIDDLE,
-    )  # fmt: skip
-    before = bench.dump()
-    error = bench.error(statement)
+def test_what_is_refused_changes_nothing(functions: Bench, statement: str, sqlstate: str, message: str) -> None:
+    before = functions.dump()
+    error = functions.error(statement)
     assert (error.sqlstate, error.message) == (sqlstate, message)
-    assert bench.dump() == before
+    assert functions.dump() == before
 
 
 def test_the_place_of_a_syntax_error_is_in_the_statement(bench: Bench) -> None:
