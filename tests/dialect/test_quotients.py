@@ -74,8 +74,12 @@ def test_div_is_the_whole_part(world: World, kinds: tuple[str, str]) -> None:
     chance = random.Random(f"{SEED} div {kinds}")
     types = [kind.replace("HUGEINT", "numeric(38,0)") for kind in kinds]
     pairs = [(value(chance, kinds[0]), value(chance, kinds[1])) for _ in range(100)]
-    rows = ", ".join(f"('{x:f}'::{types[0]}, '{y:f}'::{types[1]})" for x, y in pairs)
-    found = [whole for (whole,) in world.rows(f"SELECT div(x, y) FROM (VALUES {rows}) AS t (x, y)")]
+    # One cast for all: a hundred are planned in seconds.
+    given = (", ".join(f"'{pair[i]:f}'" for pair in pairs) for i in (0, 1))
+    rows = ", ".join(
+        f"unnest(ARRAY[{texts}])::{type_} AS {n}" for texts, type_, n in zip(given, types, "xy", strict=True)
+    )
+    found = [whole for (whole,) in world.rows(f"SELECT div(x, y) FROM (SELECT {rows}) AS t")]
     with localcontext() as context:
         context.prec = 80
         assert found == [(x / y).to_integral_value(ROUND_DOWN) for x, y in pairs]

@@ -201,8 +201,8 @@ def test_memory_is_bounded_and_no_row_pays_for_another() -> None:
     with pytest.raises(FunctionFailed) as failed:
         called("return len(bytes(10 ** 9)) if n == 2 else n", 1, 2, 3)
     assert (failed.value.sqlstate, failed.value.message) == ("53200", "function f needs more than 64 MB of memory")
-    answers = called("return 'x' * 1000000", *range(200), result="VARCHAR")  # together they would not fit
-    assert [len(answer) for answer in answers] == [1_000_000] * 200
+    answers = called("return 'x' * 1000000", *range(80), result="VARCHAR")  # together they would not fit
+    assert [len(answer) for answer in answers] == [1_000_000] * 80
 
 
 def test_a_process_that_ends_by_itself_is_tried_again_alone() -> None:
