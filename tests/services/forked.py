@@ -1,8 +1,9 @@
 """Servers of tests as copies of a process that has imported the program: the imports are a sixth of what a start costs.
 
-``tests/server`` starts the program as its users do. A copy is the same in all else: it has its own environment, files
-and memory, and ends by itself. This module is the program of that process, too (``python -m tests.services.forked``);
-orders come as lines on its input, and what is told goes to its output.
+``tests/server`` starts the program as its users do. A copy does not warm Spark up, which is worth it where many batches
+follow. It is the same in all else: it has its own environment, files and memory, and ends by itself. This module is the
+program of that process, too (``python -m tests.services.forked``): orders come as lines on its input, and what is told
+goes to its output.
 """
 
 from __future__ import annotations
@@ -112,7 +113,9 @@ def main() -> None:
 
     allocation.prepare()
     import mvserver.server  # noqa: F401 - what all copies have
+    from mvserver.streaming.spark import process
 
+    process.warm_up = lambda session: None
     gc.collect()
     gc.freeze()
     awake, wake = os.pipe()
