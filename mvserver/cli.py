@@ -43,10 +43,8 @@ def version() -> str:
 def _serve(options: argparse.Namespace) -> NoReturn:
     settings = _settings(options)
     allocation.prepare()
-    from mvserver.server import (  # what it imports takes a second, and the other commands do not need it
-        end_at_once,
-        run,
-    )
+    from mvserver.process_end import end_at_once
+    from mvserver.start import run  # the other commands do not need what it imports
 
     try:
         code = run(settings)

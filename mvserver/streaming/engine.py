@@ -44,7 +44,9 @@ from mvserver.streaming.queries.status import ViewName, refuse_empty, unavailabl
 from mvserver.streaming.running_queries import RunningQueries
 from mvserver.streaming.spark.guard import Guarded
 from mvserver.streaming.spark.isolation import Isolation
-from mvserver.streaming.spark.session import SparkGate, local_slots
+from mvserver.streaming.spark.options import local_slots
+from mvserver.streaming.spark.process import SparkProcess
+from mvserver.streaming.spark.session import SparkGate
 from mvserver.streaming.spark.supervisor import SparkSupervisor
 from mvserver.streaming.watching.history_reader import HistoryReader
 from mvserver.streaming.watching.watched_views import HistoryStatus, WatchedViews
@@ -61,7 +63,8 @@ class Engine:
         self._failures = 0  # of queries, since the start; under a lock of its own, since those who fail hold others
         self._failures_lock = threading.Lock()
         self._isolation = Isolation(services.spark.work_directory)
-        self._spark = SparkSupervisor(services.spark, services.supervision, self._isolation)
+        process = partial(SparkProcess, launch=services.launch, awaited=lambda: bool(self._queries.all()))
+        self._spark = SparkSupervisor(services.spark, services.supervision, self._isolation, process)
         gate, work = SparkGate(), services.work_directory
         guard = self._guard = Guarded(self._spark, self._isolation)
         self._bounded = BoundedReads(self._spark.session, gate, work, guard, services.batch_timeout_s)
