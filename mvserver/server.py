@@ -1,7 +1,8 @@
 """The composition: every room is made here, once, and given what it needs; nothing else knows them all.
 
-Start order: catalog, DuckDB, listen and answer pull queries; Spark, whose JVM is launched already, comes up in the background. Stop order: no new
-statements, running ones end, pipelines commit what they hold, Spark ends, files are closed.
+Start order: catalog, DuckDB, listen and answer pull queries; Spark, whose JVM is launched already, comes up in the
+background. Stop order: no new statements, running ones end, pipelines commit what they hold, Spark ends, files are
+closed.
 """
 
 from __future__ import annotations
