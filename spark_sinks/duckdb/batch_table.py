@@ -14,11 +14,14 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
+from spark_sinks.duckdb.state.telling import Telling
+
 BATCH = "mv_batch"
 _ARROW = "mv_arrow"
 _COPIED_FROM_VIEWS = 4
 _COPIED_ROWS_MAX = 20_000  # above, it is the rows that take the time
 _HANDED_ROWS_MAX = 20_000  # above, DuckDB had better read by several threads, and only the columns that it needs
+_NOTHING = Telling(pa.table({}))
 
 
 class _Rows:
@@ -40,9 +43,11 @@ class BatchTable:
         self._rows: _Rows | None = None
         self._name: str | None = None  # under which a table is registered
         self._copied = False
+        self.telling = _NOTHING  # of the table that is shown
 
     def show(self, table: pa.Table, views: int) -> None:
         """Under the name BATCH. Between that and ``hide`` no other table may be shown."""
+        self.telling = Telling(table)
         untyped = any(pa.types.is_null(field.type) for field in table.schema)  # a column of a copy has a type
         self._copied = not untyped and views >= _COPIED_FROM_VIEWS and table.num_rows <= _COPIED_ROWS_MAX
         self._register(_ARROW if self._copied else BATCH, table)
@@ -50,6 +55,7 @@ class BatchTable:
             self._cursor.execute(f"CREATE TEMP TABLE {BATCH} AS FROM {_ARROW}")
 
     def hide(self) -> None:
+        self.telling = _NOTHING
         if self._copied:
             self._cursor.execute(f"DROP TABLE temp.{BATCH}")
             self._copied = False
@@ -60,7 +66,7 @@ class BatchTable:
 
     def rolled_back(self) -> None:
         """The transaction is over: a copy of it has gone, and names that it gave."""
-        self._copied = False
+        self._copied, self.telling = False, _NOTHING
         self._unregister()
 
     def _register(self, name: str, table: pa.Table) -> None:

@@ -383,7 +383,7 @@ class Writer:
     def _merge_and_tell(self, view: ViewMerge, wanted: str) -> None:
         """The merge gives the rows itself, where reading them behind it costs as much again."""
         rows: list[tuple[Any, ...]] = []
-        for text in view.merge_statements:
+        for text in view.statements_for(self._batch.telling):
             rows += self._statements.execute(f"{text} RETURNING {wanted}").fetchall()
         self._notes.keys(view.state.table, RowsNow(wanted, rows))
 
@@ -416,7 +416,7 @@ class Writer:
             else:
                 self._register(new_values_relation(index), self._cursor.sql(taking).to_arrow_table())
         shared = self._shared.is_shared(view.state.table)
-        for text in self._shared.statements((view,)) if shared else view.merge_statements:
+        for text in self._shared.statements((view,)) if shared else view.statements_for(self._batch.telling):
             self._statements.execute(text)
 
     def _advance(self, advance: Advance) -> bool:
