@@ -3,8 +3,8 @@
 Every statement over an Arrow table has its schema made anew, is planned without knowing its values, and scans by calls
 back into Arrow. A copy costs more than that once, and a third less for each of a hundred views of 1,000 records.
 
-To give DuckDB a name for an Arrow table, and to take it away, costs a fifth of a small commit. So small tables of the same
-columns share a name, which stays with the writer's cursor: what it stands for hands over the rows of the day.
+To give DuckDB a name for an Arrow table, and to take it away, costs a tenth of a small commit. So small tables of the
+same columns share a name, which stays with the cursor. What it stands for hands over the rows that are shown.
 """
 
 from __future__ import annotations

@@ -168,7 +168,9 @@ def test_columns_of_all_types_are_handed_over(rows: int) -> None:
             "text": pa.array(some(lambda i: f"text {i} " * (i % 5))),
             "number": pa.array(some(lambda i: i - 7), pa.int64()),
             "money": pa.array(some(lambda i: Decimal(i) / 100), pa.decimal128(38, 10)),
-            "time": pa.array(some(lambda i: dt.datetime(2026, 1, 1) + dt.timedelta(microseconds=i)), pa.timestamp("us")),
+            "time": pa.array(
+                some(lambda i: dt.datetime(2026, 1, 1) + dt.timedelta(microseconds=i)), pa.timestamp("us")
+            ),
             "list": pa.array(some(lambda i: [i, None, i + 1]), pa.list_(pa.int32())),
             "structure": pa.array(some(lambda i: {"t": i, "v": f"v{i}"})),
             "nothing": pa.nulls(rows),
@@ -180,7 +182,11 @@ def test_columns_of_all_types_are_handed_over(rows: int) -> None:
         batch = batch_table.BatchTable(cursor)
         for table in (made, chunked, made.slice(rows // 2)):
             cursor.register("alone", table)
-            for query in ("FROM {}", "SELECT text, number FROM {} WHERE flag AND number > 10", "SELECT count(*) FROM {}"):
+            for query in (
+                "FROM {}",
+                "SELECT text, number FROM {} WHERE flag AND number > 10",
+                "SELECT count(*) FROM {}",
+            ):
                 batch.show(table, 1)
                 found = cursor.execute(query.format(BATCH)).fetchall()
                 batch.hide()

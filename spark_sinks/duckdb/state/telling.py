@@ -1,8 +1,8 @@
 """The key column that tells the rows of a small batch apart: a merge then finds the rows of a state by it alone.
 
-DuckDB's join hashes all columns that a merge compares by ``=``, for each row of the state, and that is most of what a small
-batch costs a large state of several keys. A key that is compared by ``>=`` and ``<=`` is not hashed. It is looked at
-where the others meet. So one column is hashed, if few rows of the batch have its value in common.
+DuckDB's join hashes all columns that a merge compares by ``=``, for each row of the state. That is most of what a small
+batch costs a large state of several keys. A key that is compared by ``>=`` and ``<=`` is not hashed, but looked at
+where the others are equal. So one column is hashed, if few rows of the batch have each of its values.
 """
 
 from __future__ import annotations
@@ -18,6 +18,10 @@ _TYPES = ("BOOLEAN", "TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT", "DAT
           "TIMESTAMP WITH TIME ZONE", "VARCHAR", "UUID")  # fmt: skip
 
 
+def _is_decimal(kind: str) -> bool:
+    return kind.startswith("DECIMAL") and kind.endswith(")")  # no array of them
+
+
 class Telling:
     """Of one table of a batch."""
 
@@ -30,7 +34,7 @@ class Telling:
         state = roll_up.state
         if roll_up.nulls or len(roll_up.keys) < 2 or self._table.num_rows > ROWS_MAX:
             return None
-        if not all(kind in _TYPES or kind.startswith("DECIMAL") and kind.endswith(")") for kind in state.key_types):
+        if not all(kind in _TYPES or _is_decimal(kind) for kind in state.key_types):
             return None
         if not set(roll_up.keys) <= set(self._table.column_names):  # of windows that were found since
             return None
