@@ -155,7 +155,6 @@ LOGGED_TEXT_CHARACTERS_MAX = 65_536  # SQL in a log line
 # --- DuckDB ---------------------------------------------------------------------------------------------------------
 DUCKDB_MEMORY_DEFAULT = "2GB"
 DUCKDB_THREADS = 2
-DUCKDB_INDEXED_KEYS_MAX = 128  # so few rows are joined with a large table by its index of one column, not by reading it
 DATABASE_CLOSE_S = 5.0  # how long statements that are interrupted at the end may take to see it
 QUERY_MEMORY_DEFAULT = 1024**3  # what cannot go to disk: half of DuckDB's, so that one query leaves some to others
 PROCESS_MEMORY_BESIDE = 1024**3  # of the process, beside what DuckDB, one query and the finished rows may have

@@ -71,7 +71,6 @@ class Database:
             "checkpoint_threshold": limits.DUCKDB_CHECKPOINT,
             "temp_directory": str(spill),
             "max_temp_directory_size": limits.DUCKDB_SPILL_MAX,
-            "dynamic_or_filter_threshold": limits.DUCKDB_INDEXED_KEYS_MAX,
         }
         set_aside: Path | None = None
         if damage.is_marked(path, _marker(path)):
