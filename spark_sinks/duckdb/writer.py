@@ -20,9 +20,8 @@ import pyarrow as pa
 from mvserver import limits
 from mvserver.errors import SqlError
 from spark_sinks.base import Position
-from spark_sinks.duckdb import batch_table
 from spark_sinks.duckdb.batch_plans import Advance, BatchCommit, TableMerge, ViewMerge
-from spark_sinks.duckdb.batch_table import BATCH
+from spark_sinks.duckdb.batch_table import BATCH, BatchTable
 from spark_sinks.duckdb.changes import logs
 from spark_sinks.duckdb.changes.capture import Keeper, as_g, capture, shows_closed, take_changes, turned_keys
 from spark_sinks.duckdb.changes.changelog import KeyedRows, RetractedState
@@ -86,6 +85,7 @@ class Writer:
         self._translate = translate
         self._reached = reached
         self._registered: set[str] = set()
+        self._batch = BatchTable(self._cursor)
         self._notes = ChangeNotes()
         self.watch: StateWatch = Unwatched()
         self.commit_lock = threading.RLock()
@@ -326,7 +326,7 @@ class Writer:
     def _merge(self, merge: TableMerge, *, together: bool) -> None:
         if merge.table.num_rows == 0:
             return
-        copied = batch_table.show(self._cursor, self._register, merge.table, len(merge.views))
+        self._batch.show(merge.table, len(merge.views))
         watched = tuple(view for view in merge.views if self.histories.of(view.query_id) is not None)
         others = merge.views
         if watched:
@@ -338,8 +338,7 @@ class Writer:
             with self._on_behalf_of(view.query_id):
                 self._merge_and_keep(view, merge)
         self._unregister()
-        if copied:
-            batch_table.drop(self._cursor)
+        self._batch.hide()
 
     def _merge_together(self, shared: SharedMerge) -> None:
         try:
@@ -384,7 +383,7 @@ class Writer:
     def _merge_and_tell(self, view: ViewMerge, wanted: str) -> None:
         """The merge gives the rows itself, where reading them behind it costs as much again."""
         rows: list[tuple[Any, ...]] = []
-        for text in view.merge_statements:
+        for text in view.statements_for(self._batch.telling):
             rows += self._statements.execute(f"{text} RETURNING {wanted}").fetchall()
         self._notes.keys(view.state.table, RowsNow(wanted, rows))
 
@@ -417,7 +416,7 @@ class Writer:
             else:
                 self._register(new_values_relation(index), self._cursor.sql(taking).to_arrow_table())
         shared = self._shared.is_shared(view.state.table)
-        for text in self._shared.statements((view,)) if shared else view.merge_statements:
+        for text in self._shared.statements((view,)) if shared else view.statements_for(self._batch.telling):
             self._statements.execute(text)
 
     def _advance(self, advance: Advance) -> bool:
@@ -514,6 +513,7 @@ class Writer:
         self._shared.forget()
         self.histories.rolled_back()
         self._unregister()  # not before: an aborted transaction takes no statement but ROLLBACK
+        self._batch.rolled_back()
 
     def _register(self, name: str, table: pa.Table) -> None:
         self._registered.add(name)
