@@ -17,6 +17,7 @@ from spark_sinks.duckdb.changes.changelog import CHANGES, ChangelogState, KeyedR
 from spark_sinks.duckdb.names import qualified
 from spark_sinks.duckdb.state.state import State, UpsertState, source_text
 from spark_sinks.duckdb.state.windows import Passage, turning
+from spark_sinks.duckdb.statements import table_of
 
 CHANGED_KEYS, BEFORE, AFTER = "mv_changed_keys", "mv_before", "mv_after"
 
@@ -45,7 +46,7 @@ def take_changes(
 ) -> None:
     """Merges the last changes of a changelog, the rows of ``query``, and has that kept which they do to the rows.
     ``note`` is given a query of the keys of these rows before they are merged, None where they are not known."""
-    changes = cursor.sql(query).to_arrow_table()
+    changes = table_of(cursor, query)
     if changes.num_rows == 0:
         return
     register(CHANGES, changes)
@@ -94,12 +95,12 @@ def capture(
 ) -> None:
     """Merges, and has that kept which it did to the rows."""
     if changed is not None:
-        register(CHANGED_KEYS, cursor.sql(changed).to_arrow_table())
+        register(CHANGED_KEYS, table_of(cursor, changed))
     shown = keeper.shown(changed_only=changed is not None)
-    before = cursor.sql(shown).to_arrow_table()
+    before = table_of(cursor, shown)
     merge()
     register(BEFORE, before)
-    register(AFTER, cursor.sql(shown).to_arrow_table())
+    register(AFTER, table_of(cursor, shown))
     keeper.keep(cursor, register, newest)
 
 
