@@ -172,9 +172,7 @@ def _shown_groups(target: Target) -> ShownGroups | None:
     return ShownGroups(row(_OLD_AGGREGATE, OLD), after, counted=bool(counts & shown))
 
 
-def _plain(
-    output: Output, plan: Aggregation, key_types: Sequence[str], aggregate: Callable[[int], str]
-) -> str | None:
+def _plain(output: Output, plan: Aggregation, key_types: Sequence[str], aggregate: Callable[[int], str]) -> str | None:
     """The name of what an output shows as it is."""
     shown = output.expression
     if isinstance(shown, KeyReference) and key_types[shown.index] == lower_duckdb.duckdb_type(output.type):

@@ -11,8 +11,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 
-import duckdb
-
 from mvserver import sqlstates
 from mvserver.errors import SqlError
 from mvserver.resume_tokens import Seal, new_incarnation
