@@ -526,6 +526,27 @@ def test_paths_and_methods_that_are_not_there(http: httpx2.Client) -> None:
     assert http.get("/v1/sql").headers["allow"] == "POST"
 
 
+def test_heads_are_those_of_the_answers(http: httpx2.Client) -> None:
+    for path in ("/healthz", "/readyz", "/v1/openapi.json", "/v1/views/postgres/public/whole", "/console"):
+        whole, head = http.get(path), http.head(path)
+        assert (head.status_code, head.content) == (whole.status_code, b""), path
+        for name in ("content-type", "etag", "cache-control", "vary"):
+            assert head.headers.get(name) == whole.headers.get(name), (path, name)
+    tag = http.head("/v1/views/postgres/public/whole").headers["etag"]
+    answer = http.head("/v1/views/postgres/public/whole", headers={"If-None-Match": tag})
+    assert (answer.status_code, answer.content) == (304, b"")
+    assert http.head("/v1/views/postgres/public/nope").status_code == 404
+    assert http.head("/v1/views/postgres/public/whole", auth=None).status_code == 401
+    assert http.head("/v1/changes?view=whole").status_code == 405
+
+
+def test_lists_of_headers_stand_in_several_lines(http: httpx2.Client) -> None:
+    path = "/v1/views/postgres/public/whole"
+    tag = http.get(path).headers["etag"]
+    assert http.get(path, headers=[("If-None-Match", '"x"'), ("If-None-Match", tag)]).status_code == 304
+    assert http.get(path, headers=[("Accept", "text/html"), ("Accept", "application/json")]).status_code == 200
+
+
 def test_curl(server: Program) -> None:
     command = [
         "curl",

@@ -146,7 +146,8 @@ def _telling(state: UpsertState, rolled_up: str, nulls: bool, shown: ShownGroups
         f"FROM {{}} AS s WHERE t.rowid = s.{_PLACE}",
         upsert(state.table + (NULLS if nulls else ""), keys, told, "FROM {}", nulls=nulls),
         [*state.keys, *(f"c{i}" for i in range(len(after)))],
-        *sides,
+        sides[0],
+        sides[1],
         has_kinds,
     )
 
