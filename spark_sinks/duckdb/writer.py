@@ -393,12 +393,12 @@ class Writer:
             rows += self._statements.execute(f"{text} RETURNING {wanted}").fetchall()
         self._notes.keys(view.state.table, RowsNow(wanted, rows))
 
-    def _note(self, view: ViewMerge, keys: str | Sequence[pa.Table] | None) -> None:
-        """Before the merge: what it will change. ``keys``: query of the keys (g0 ...) of the rows, or the keys."""
-        table = view.state.table
-        if keys is not None and view.judging is None and self.watch.wants_keys(table):
-            for each in (table_of(self._cursor, keys),) if isinstance(keys, str) else keys:
-                self._notes.keys(table, each)
+    def _note(self, view: ViewMerge, *keys: pa.Table | str | None) -> None:
+        """Before the merge: what it will change. ``keys``: those (g0 ...) of the rows, or queries of them."""
+        table, known = view.state.table, [each for each in keys if each is not None]
+        if len(known) == len(keys) and view.judging is None and self.watch.wants_keys(table):
+            for each in known:
+                self._notes.keys(table, table_of(self._cursor, each) if isinstance(each, str) else each)
         else:
             self._notes.rows(table)
         self._note_others(view.keeper)
@@ -410,7 +410,7 @@ class Writer:
     def _merge_and_keep_it(self, view: ViewMerge, history: History, groups: ShownGroups) -> None:
         """The merge tells the history itself what it does."""
         changed = [history.merge(roll_up, groups) for roll_up in view.roll_ups]
-        self._note(view, None if view.keys is None else changed)
+        self._note(view, *((None,) if view.keys is None else changed))
 
     def _merge_view(self, view: ViewMerge, merge: Callable[[], None] | None = None) -> None:
         """``merge`` is another way to merge its roll-ups."""
