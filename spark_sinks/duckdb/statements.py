@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -41,7 +40,6 @@ class Statements:
         self.cursor = cursor
         self._parsed: dict[str, duckdb.Statement] = {}
         self._slots: dict[pa.Schema, tuple[str, _Slot]] = {}
-        self._numbers = itertools.count()
 
     def execute(self, text: str, parameters: Sequence[Any] = ()) -> duckdb.DuckDBPyConnection:
         return self.cursor.execute(self._statement(text), list(parameters))
@@ -57,8 +55,9 @@ class Statements:
         if found is None:
             if len(self._slots) >= _SLOTS_MAX:
                 self.forget_names()
-            found = self._slots[rows.schema] = f"mv_rows_{next(self._numbers)}", _Slot(rows)
+            found = f"mv_rows_{len(self._slots)}", _Slot(rows)
             self.cursor.register(*found)
+            self._slots[rows.schema] = found
         name, slot = found
         slot.rows = rows
         try:
@@ -67,9 +66,7 @@ class Statements:
             slot.rows = None
 
     def forget_names(self) -> None:
-        """A transaction is rolled back, and with it what was registered in it."""
-        for name, _ in self._slots.values():
-            self.cursor.unregister(name)
+        """A transaction is rolled back, and with it what was registered in it. The names are given again, to others."""
         self._slots.clear()
 
     def _statement(self, text: str) -> duckdb.Statement:
