@@ -33,6 +33,7 @@ _LOG = logging.getLogger(__name__)
 _ALWAYS = {"X-Content-Type-Options": "nosniff", "Server": "mvserver"}
 _BEGUN = "begun"  # of a request: the answer whose head was sent
 _JSON = "application/json; charset=utf-8"
+_TICKETS = "/v1/tickets"
 _SQL_FIELDS = ("statement", "parameters", "database", "schema", "role", "settings")
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
@@ -65,7 +66,7 @@ class Routes:
         app.router.add_post("/v1/sql", self._sql)
         app.router.add_get("/v1/views/{database:[^/]+}/{schema:[^/]+}/{view:[^/]+}", self._view)
         app.router.add_get("/v1/changes", self._watch, allow_head=False)
-        app.router.add_post("/v1/tickets", self._ticket)
+        app.router.add_post(_TICKETS, self._ticket)
         app.router.add_route("*", "/mcp", self._assistant)
         app.router.add_get("/v1/openapi.json", self._openapi)
         app.router.add_get("/console", self._console.index)
@@ -115,12 +116,13 @@ class Routes:
         request[_BEGUN] = response
         response.headers.update(_ALWAYS)
         for name, value in self._neighbours.origins.headers(request.headers.get("Origin")).items():
-            both = name == "Vary" and name in response.headers
-            response.headers[name] = f"{value}, {response.headers[name]}" if both else value
+            before = response.headers.get(name) if name == "Vary" else None
+            both = before is not None and value not in before
+            response.headers[name] = f"{value}, {before}" if both else before or value
 
     def _told(self, request: web.Request, error: SqlError) -> web.Response:
         of_path = "view" in request.match_info or "view" in request.query
-        if of_path:
+        if of_path or request.path == _TICKETS:
             error.position = None  # in a text that the client has not written
         status = status_of(error, OF_PATHS if of_path else None)
         headers = {"Content-Type": _JSON, "Cache-Control": "no-store"}
@@ -201,8 +203,10 @@ class Routes:
         return await self._changes.answer(request, login, shared=True)
 
     def _of_ticket(self, request: web.Request, given: Sequence[str], views: Sequence[str]) -> Login:
+        if len(given) > 1:
+            raise RequestError(400, 'query parameter "ticket" stands twice')
         ticket = self._changes.tickets.read(given[0])
-        if len(given) > 1 or not set(views) <= set(ticket.views):
+        if not set(views) <= set(ticket.views):
             raise SqlError(sqlstates.INSUFFICIENT_PRIVILEGE, "the ticket is of other views")
         caller = _caller(request)
         return Login(ticket.role, caller.peer, caller.local, claims=ticket.claims)

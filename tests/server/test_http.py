@@ -445,6 +445,7 @@ def test_pages_of_other_origins(http: httpx2.Client) -> None:
     preflight = {"Origin": "https://a.example", "Access-Control-Request-Method": "POST"}
     allowed = http.request("OPTIONS", "/v1/sql", headers=preflight, auth=None)
     assert (allowed.status_code, allowed.headers["access-control-allow-origin"]) == (204, "https://a.example")
+    assert allowed.headers["vary"] == "Origin"
     refused = http.request("OPTIONS", "/v1/sql", headers={**preflight, "Origin": "https://b.example"}, auth=None)
     assert "access-control-allow-origin" not in refused.headers
     read = view(http, "keyed", Origin="https://a.example")
@@ -545,6 +546,16 @@ def test_lists_of_headers_stand_in_several_lines(http: httpx2.Client) -> None:
     tag = http.get(path).headers["etag"]
     assert http.get(path, headers=[("If-None-Match", '"x"'), ("If-None-Match", tag)]).status_code == 304
     assert http.get(path, headers=[("Accept", "text/html"), ("Accept", "application/json")]).status_code == 200
+
+
+def test_tickets_that_are_refused(http: httpx2.Client) -> None:
+    missing = http.post("/v1/tickets", json={"views": ["nope"]}).json()
+    assert (missing["code"], missing["position"]) == ("42P01", None), "it has no statement of the client's"
+    ticket = http.post("/v1/tickets", json={"views": ["whole"]}).json()["ticket"]
+    for path in ("/v1/changes?view=whole", "/v1/views/postgres/public/whole?limit=1"):
+        assert http.get(f"{path}&ticket={ticket}", auth=None).status_code == 200
+        twice = http.get(f"{path}&ticket={ticket}&ticket={ticket}", auth=None)
+        assert (twice.status_code, twice.json()["message"]) == (400, 'query parameter "ticket" stands twice')
 
 
 def test_curl(server: Program) -> None:
