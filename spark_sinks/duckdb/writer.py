@@ -30,6 +30,7 @@ from spark_sinks.duckdb.changes.group_logs import GroupLog
 from spark_sinks.duckdb.changes.outbox import Outbox, forget_statement
 from spark_sinks.duckdb.history.histories import Histories
 from spark_sinks.duckdb.history.history import History
+from spark_sinks.duckdb.history.telling_merge import ShownGroups
 from spark_sinks.duckdb.layout import ViewLayout, ViewLayouts
 from spark_sinks.duckdb.ledger import inspection
 from spark_sinks.duckdb.ledger.commits import Commits
@@ -42,7 +43,7 @@ from spark_sinks.duckdb.state.shared_states import Arrangement, SharedMerge, Sha
 from spark_sinks.duckdb.state.state import State, UpsertState, create_statements, source_text, watermark_rule
 from spark_sinks.duckdb.state.value_tables import new_values_relation
 from spark_sinks.duckdb.state.window_batches import take_in
-from spark_sinks.duckdb.statements import Statements
+from spark_sinks.duckdb.statements import Statements, table_of
 
 _log = logging.getLogger(__name__)
 
@@ -92,7 +93,7 @@ class Writer:
         with self.commit_lock:
             create_tables(self._cursor)
         self.ledger = Ledger(self._cursor)
-        self.histories = Histories(self._cursor)
+        self.histories = Histories(self._statements)
         self._shared = SharedStates(self._cursor)
         self._log = WriteAheadLog(self._cursor, self.damage)
 
@@ -371,6 +372,10 @@ class Writer:
             if wanted is not None and not self._shared.is_shared(view.state.table):
                 self._merge_and_tell(view, wanted)
                 return
+        groups = keeper.view.groups if isinstance(keeper, History) else None
+        if isinstance(keeper, History) and groups is not None and not self._shared.is_shared(view.state.table):
+            self._merge_view(view, partial(self._merge_and_keep_it, view, keeper, groups))
+            return
         self._note(view, view.keys)
         if view.added is not None and isinstance(keeper, History):
             self._merge_view(view)
@@ -387,11 +392,12 @@ class Writer:
             rows += self._statements.execute(f"{text} RETURNING {wanted}").fetchall()
         self._notes.keys(view.state.table, RowsNow(wanted, rows))
 
-    def _note(self, view: ViewMerge, keys: str | None) -> None:
-        """Before the merge: what it will change. ``keys``: query of the keys (g0 ...) of the rows."""
-        table = view.state.table
-        if keys is not None and view.judging is None and self.watch.wants_keys(table):
-            self._notes.keys(table, self._cursor.sql(keys).to_arrow_table())
+    def _note(self, view: ViewMerge, *keys: pa.Table | str | None) -> None:
+        """Before the merge: what it will change. ``keys``: those (g0 ...) of the rows, or queries of them."""
+        table, known = view.state.table, [each for each in keys if each is not None]
+        if len(known) == len(keys) and view.judging is None and self.watch.wants_keys(table):
+            for each in known:
+                self._notes.keys(table, table_of(self._cursor, each) if isinstance(each, str) else each)
         else:
             self._notes.rows(table)
         self._note_others(view.keeper)
@@ -400,7 +406,13 @@ class Writer:
         for state in () if keeper is None else keeper.others:
             self._notes.rows(state.table)
 
-    def _merge_view(self, view: ViewMerge) -> None:
+    def _merge_and_keep_it(self, view: ViewMerge, history: History, groups: ShownGroups) -> None:
+        """The merge tells the history itself what it does."""
+        changed = [history.merge(roll_up, groups) for roll_up in view.roll_ups]
+        self._note(view, *((None,) if view.keys is None else changed))
+
+    def _merge_view(self, view: ViewMerge, merge: Callable[[], None] | None = None) -> None:
+        """``merge`` is another way to merge its roll-ups."""
         if view.statements:
             for text in view.statements:
                 self._statements.execute(text)
@@ -415,6 +427,9 @@ class Writer:
                 self._statements.execute(taking)
             else:
                 self._register(new_values_relation(index), self._cursor.sql(taking).to_arrow_table())
+        if merge is not None:
+            merge()
+            return
         shared = self._shared.is_shared(view.state.table)
         for text in self._shared.statements((view,)) if shared else view.statements_for(self._batch.telling):
             self._statements.execute(text)
@@ -512,6 +527,7 @@ class Writer:
                 raise
         self._shared.forget()
         self.histories.rolled_back()
+        self._statements.forget_names()
         self._unregister()  # not before: an aborted transaction takes no statement but ROLLBACK
         self._batch.rolled_back()
 
