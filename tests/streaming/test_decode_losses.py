@@ -279,3 +279,22 @@ def test_what_is_not_declared_may_be_anything(spark: Any) -> None:
     others = [r'"\u0000"', r'{"\ud800":"\u0000"}', "1e999999999", "[1.00000000001]", '{"a":{"A":1,"a":2}}', "9" * 500]
     records = [f'{{"id":1,"x":{other},"st":{{"a":2,"y":{other}}}}}'.encode() for other in others]
     assert decoded(spark, records, {"id": "INTEGER", "st": "STRUCT<a INTEGER>"}, "json") == [(None, 1, {"a": 2})] * 6
+
+
+def test_each_way_to_write_a_name_otherwise_is_noticed(spark: Any) -> None:
+    """Letters of other alphabets that are capitals of plain ones, escapes, and names that are as they are declared."""
+    others = ["Kiss", "kIss", "KISS", "\u212aiss", "ki\u017fs", "k\u0130ss", "k\u0131ss", "\\u004biss", "ki\\u0053s"]
+    records = [record.encode() for name in others for record in (
+        f'{{"other":1,"{name}":"x","s":{{"kiss":2}}}}', f'{{"kiss":"x","s":{{"other":1,"{name}":2}}}}',
+    )]  # fmt: skip
+    same = [b'{"kiss":"x","s":{"kiss":2}}', b'{"kiss":"Kiss","s":{"kiss":null},"A":"B"}', b'{"kiss":null,"s":null}']
+    rows = decoded(
+        spark, [*records, *same], {"kiss": "VARCHAR", "s": "STRUCT<kiss BIGINT>"}, "json", quick=True
+    )  # fmt: skip
+    found = [tuple(row) for row in rows]
+    for record, (good, reason, kiss, inner) in zip(records, found, strict=False):
+        assert (good, reason, kiss) == (False, None, "x"), record
+        assert inner == {"kiss": 2}, record
+    assert found[len(records):] == [
+        (True, None, "x", {"kiss": 2}), (True, None, "Kiss", {"kiss": None}), (True, None, None, None),
+    ]  # fmt: skip
