@@ -65,7 +65,17 @@ def result_key(plan: ContinuousPlan) -> tuple[str, ...]:
     added, or where a key is left out."""
     if isinstance(plan, Projection):
         return projected_key(plan) if over_changelog(plan) else ()
+    return _selected_keys(plan, len(plan.keys))
+
+
+def written_key(plan: ContinuousPlan) -> tuple[str, ...]:
+    """As :func:`result_key`, but without keys that are functions of others: those are values of a record."""
+    return result_key(plan) if isinstance(plan, Projection) else _selected_keys(plan, len(plan.keys) - plan.further)
+
+
+def _selected_keys(plan: Aggregation, count: int) -> tuple[str, ...]:
+    """The outputs that are the first keys; empty where one of them is left out."""
     if plan.grouping_sets:
         return ()
     names = {o.expression.index: o.name for o in reversed(plan.outputs) if isinstance(o.expression, KeyReference)}
-    return tuple(names[i] for i in sorted(names)) if len(names) == len(plan.keys) else ()
+    return tuple(names[i] for i in range(count)) if all(i in names for i in range(count)) else ()

@@ -156,7 +156,7 @@ def finish(plan: ContinuousPlan, select: exp.Expression) -> ContinuousPlan:
     if isinstance(plan, Projection) and isinstance(plan.scan.derived, Groups):
         raise SqlError(
             sqlstates.FEATURE_NOT_SUPPORTED,
-            "EMIT FINAL with functions of one's own over aggregates is not supported",
+            "EMIT FINAL with functions over aggregates that Spark computes is not supported",
             hint="Leave EMIT FINAL out: the rows of a window then change until it is closed.",
             position=position_of(select),
         )
