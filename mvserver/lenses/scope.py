@@ -7,8 +7,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from mvserver import sqlstates
+from mvserver.lenses.outputs import structure
 from mvserver.lenses.problems import Place, ProblemError, problem, unsupported
-from mvserver.lenses.program import Selection
+from mvserver.lenses.program import RowKind, Selection
 from mvserver.lenses.rows import KEY, META, VALUE, Facet, Rows, column
 from mvserver.lenses.written import Written, written
 from mvserver.quoting import constant, quoted
@@ -134,7 +135,9 @@ class Scope:
         """Of one source; ``parts`` begin with a facet or a field."""
         place = selection.place
         if not parts:
-            raise unsupported(place, f'the whole record of "{alias}" cannot be a value', "Select fields of it.")
+            raise unsupported(
+                place, f'the whole record of "{alias}" cannot be a value', "Select a facet of it: _key or _value."
+            )
         facet, fields = (parts[0], parts[1:]) if parts[0] in _FACETS else (VALUE, parts)
         if facet == META:
             return self._meta(rows, fields, place)
@@ -158,15 +161,26 @@ class Scope:
                 )
             return written(place, self.reference(alias, column(facet, None)))
         if not fields:
-            raise unsupported(
-                place,
-                f'the whole {facet} of "{alias}" cannot be a value',
-                f"Select its fields: {facet}.{what.fields[0]}.",
-            )
+            return self._whole(alias, rows, facet, what, place)
         if fields[0] not in what.fields:
             raise self._missing(fields[0], place, rows, facet)
         names = "".join(f".{quoted(field)}" for field in fields[1:])
         return written(place, self.reference(alias, column(facet, fields[0])) + names)
+
+    def _whole(self, alias: str, rows: Rows, facet: str, what: Facet, place: Place) -> Written:
+        """A facet with fields as one object, NULL where an outer join has found nothing."""
+        whole = structure(
+            [(field, written(self.reference(alias, column(facet, field)))) for field in what.fields], place
+        )
+        if not rows.missing:
+            return whole
+        if rows.kind is not RowKind.TABLE:
+            raise unsupported(
+                place,
+                f'the whole {facet} of "{alias}" cannot be a value here: the join may find none',
+                f"Select its fields: {facet}.{what.fields[0]}.",
+            )
+        return written("CASE WHEN ", self.reference(alias, rows.key_columns[0]), " IS NOT NULL THEN ", whole, " END")
 
     def _meta(self, rows: Rows, fields: Sequence[str], place: Place) -> Written:
         if not rows.records or not self.records or len(self.sources) != 1:

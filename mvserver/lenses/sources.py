@@ -218,7 +218,7 @@ def _missing(scope: Scope, joins: Sequence[Join]) -> Scope:
         for index in (*of_left, *of_right):
             rows = items[index].rows
             if rows is not None:
-                items[index] = replace(items[index], rows=replace(rows, not_null=frozenset()))
+                items[index] = replace(items[index], rows=replace(rows, not_null=frozenset(), missing=True))
     return replace(scope, items=tuple(items))
 
 

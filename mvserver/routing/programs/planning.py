@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from sqlglot import exp
@@ -175,10 +175,10 @@ class _Planner:
             return
         self._named[query.name] = _Named(translated, query.place)
 
-    def _translated(self, select: Select) -> Translated | None:
+    def _translated(self, select: Select, casts: Mapping[str, str] | None = None) -> Translated | None:
         known: dict[str, Rows] = {name: each.translated.rows for name, each in self._named.items()}
         try:
-            translated = translate(select, known, self._topic)
+            translated = translate(select, known, self._topic, casts)
         except _ToldError:
             return None
         except ProblemError as error:
@@ -226,6 +226,11 @@ class _Planner:
             self._problems.told_at(insert.place, lambda position: text.find(position, insert.place)),
         ):
             planned = self._planned(parse_select(whole.text))
+            casts = targets.conversions(insert, translated, planned)
+            if casts and (converted := self._translated(insert.select, casts)) is not None:
+                translated, text = converted, self._whole(converted)
+                whole = text
+                planned = self._planned(parse_select(whole.text))
             target = targets.target(
                 insert, translated.rows, planned, self._settings, (self._schema, self._store), self._free_name(),
                 self._context, self._services,
