@@ -210,9 +210,7 @@ def _over_groups(
         inside, having = both(inside, _located(finisher, having)), None
     written = groups.keys
     further = groups.further + finisher.further
-    groups = replace(
-        groups, keys=finisher.keys, outputs=collected(groups.aggregates), having=inside, further=further
-    )
+    groups = replace(groups, keys=finisher.keys, outputs=collected(groups.aggregates), having=inside, further=further)
     columns = tuple(ScopeColumn(output.name, output.expression) for output in groups.outputs)
     source = changes_of(Source(Scope((ScopeTable(columns),)), groups.scan), groups, select)
     over = OverGroups(finisher, written, [each.expression for each in source.scope.all_columns(None, None)])

@@ -63,8 +63,7 @@ def own_aggregate_call(written: AggregateText, keep: Callable[[AggregateCall], E
 def spark_computes(node: Expression) -> bool:
     """Whether what is known of a whole group goes into something that DuckDB cannot finish, as a function of a user."""
     return any(
-        not lower_duckdb.can_finish_node(part)
-        and any(isinstance(below, AggregateReference) for below in walk(part))
+        not lower_duckdb.can_finish_node(part) and any(isinstance(below, AggregateReference) for below in walk(part))
         for part in walk(node)
     )
 

@@ -123,6 +123,8 @@ _NUMBERS: Mapping[str, Function] = {
     "POWER": _plain("power", 2),
     "ROUND": _plain("round", 1, 2),
 }  # fmt: skip
+
+
 def _time_of_day(scale: int) -> Function:
     """Of a number of units of 10 to the power of -``scale`` seconds since any midnight, before or behind it."""
     day = 86_400 * 10**scale

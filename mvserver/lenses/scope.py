@@ -7,15 +7,15 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from mvserver import sqlstates
+from mvserver.lenses import metadata
 from mvserver.lenses.outputs import structure
 from mvserver.lenses.problems import Place, ProblemError, problem, unsupported
 from mvserver.lenses.program import RowKind, Selection
 from mvserver.lenses.rows import KEY, META, VALUE, Facet, Rows, column
 from mvserver.lenses.written import Written, written
-from mvserver.quoting import constant, quoted
+from mvserver.quoting import quoted
 
 _FACETS = (KEY, VALUE, META)
-_META = {"timestamp": "timestamp", "partition": "partition", "offset": "offset"}
 
 Reference = Callable[[str, str], str]
 """From a source's alias and a column to the text that names it."""
@@ -140,7 +140,7 @@ class Scope:
             )
         facet, fields = (parts[0], parts[1:]) if parts[0] in _FACETS else (VALUE, parts)
         if facet == META:
-            return self._meta(rows, fields, place)
+            return self._meta(alias, rows, tuple(fields), place)
         what = rows.key if facet == KEY else rows.value
         if what is None:
             raise problem(
@@ -182,20 +182,20 @@ class Scope:
             )
         return written("CASE WHEN ", self.reference(alias, rows.key_columns[0]), " IS NOT NULL THEN ", whole, " END")
 
-    def _meta(self, rows: Rows, fields: Sequence[str], place: Place) -> Written:
-        if not rows.records or not self.records or len(self.sources) != 1:
-            raise unsupported(
+    def _meta(self, alias: str, rows: Rows, path: tuple[str, ...], place: Place) -> Written:
+        if not metadata.is_known(path):
+            raise problem(
                 place,
-                f"{META} is only known where FROM names one topic, without a window",
-                f"Select it in a WITH over the topic: {META}.offset AS name.",
+                sqlstates.UNDEFINED_COLUMN,
+                f'field "{".".join(path)}" does not exist in {META}',
+                "It has timestamp, partition, offset, topic and headers.name.",
             )
-        if len(fields) == 1 and fields[0] in _META:
-            return written(place, f"(rowmetadata()->{_META[fields[0]]})")
-        if len(fields) == 2 and fields[0] == "headers":
-            return written(place, f"(rowmetadata()->headers[{constant(fields[1])}])")
-        raise problem(
+        if path in rows.meta:
+            return written(place, self.reference(alias, metadata.column(path)))
+        if rows.records and self.records:
+            return written(place, metadata.of_record(path))
+        raise unsupported(
             place,
-            sqlstates.UNDEFINED_COLUMN,
-            f'field "{".".join(fields)}" does not exist in {META}',
-            "It has timestamp, partition, offset and headers.name.",
+            f'"{alias}" is no stream of records, and has no {META}',
+            f"Select it in the WITH over the topic: {META}.{path[0]} AS name.",
         )

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from mvserver import sqlstates
+from mvserver.lenses import metadata
 from mvserver.lenses.problems import Place, ProblemError, problem, unsupported
 from mvserver.lenses.program import (
     Binary,
@@ -70,14 +71,16 @@ class _Side:
 
 
 def from_of(select: Select, named: Mapping[str, Rows], topics: Topics) -> From:
-    first = _side(select.source, select.kind, named, topics)
+    # Joined rows and windows are of no one record: what they need of it is a column.
+    meta = metadata.used_by(select) if select.joins or select.window is not None else frozenset()
+    first = _side(select.source, select.kind, named, topics, meta)
     reads = [select.source.name] if select.source.name in named else []
     if not select.joins:
         scope = Scope((first.item,), records=first.rows.records)
         return From(first.text, scope, first.rows.kind, _own_key(first), tuple(reads))
     sides = [first]
     for join in select.joins:
-        side = _side(join.source, select.kind, named, topics)
+        side = _side(join.source, select.kind, named, topics, meta)
         if any(side.item.alias == each.item.alias for each in sides):
             raise problem(
                 join.source.place,
@@ -94,7 +97,10 @@ def from_of(select: Select, named: Mapping[str, Rows], topics: Topics) -> From:
     return _joined(select.joins, sides, joined_reads)
 
 
-def _side(source: SourceName, kind: RowKind, named: Mapping[str, Rows], topics: Topics) -> _Side:
+def _side(
+    source: SourceName, kind: RowKind, named: Mapping[str, Rows], topics: Topics, meta: frozenset[metadata.Path]
+) -> _Side:
+    """``meta`` is what columns are to have of the records of a topic."""
     alias = source.alias or source.name
     if source.name in named:
         if source.event_time is not None:
@@ -109,7 +115,12 @@ def _side(source: SourceName, kind: RowKind, named: Mapping[str, Rows], topics: 
         properties["timestamp"] = _event_time(source.event_time, alias, topic.rows)
     listed = ", ".join(f"'{key}' = {constant(value)}" for key, value in properties.items())
     text = _aliased(source.place, topic.relation, f" WITH ({listed})" if listed else "", alias)
-    return _Side(Item(alias, topic.rows), topic.rows, text, source.place)
+    rows = topic.rows
+    if meta and rows.kind is _STREAM:
+        columns = ", ".join(f"{metadata.of_record(path)} AS {quoted(metadata.column(path))}" for path in sorted(meta))
+        text = written(source.place, f"(SELECT *, {columns} FROM ", text, f") AS {quoted(alias)}")
+        rows = replace(rows, meta=meta, records=False)
+    return _Side(Item(alias, rows), rows, text, source.place)
 
 
 def _aliased(place: Place, relation: str, properties: str, alias: str) -> Written:

@@ -6,14 +6,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from mvserver import sqlstates
+from mvserver.lenses import metadata
 from mvserver.lenses.nullability import Null, Nullability
 from mvserver.lenses.outputs import Output, check_names, with_objects
 from mvserver.lenses.problems import Place, Problem, problem, unsupported
 from mvserver.lenses.program import Duration, Projection, RowKind, Select, Selection, Wildcard, Window
-from mvserver.lenses.rows import KEY, VALUE, Facet, Rows, column, key_of
+from mvserver.lenses.rows import KEY, META, VALUE, Facet, Rows, column, key_of
 from mvserver.lenses.scope import Item, Scope
 from mvserver.lenses.sources import From, KeyPart, Topics, from_of, wrong_kind
-from mvserver.lenses.values import aggregates_in, expression, may_aggregate, nodes
+from mvserver.lenses.values import aggregates_in, expression, may_aggregate
+from mvserver.lenses.walking import nodes
 from mvserver.lenses.written import Written, joined, written
 from mvserver.quoting import quoted
 
@@ -34,9 +36,15 @@ class Translated:
 
 
 def translate(
-    select: Select, named: Mapping[str, Rows], topics: Topics, casts: Mapping[str, str] | None = None
+    select: Select,
+    named: Mapping[str, Rows],
+    topics: Topics,
+    *,
+    casts: Mapping[str, str] | None = None,
+    carried: frozenset[metadata.Path] = frozenset(),
 ) -> Translated:
-    """``casts`` are the types that a whole key or value is to have."""
+    """``casts`` are the types that a whole key or value is to have, ``carried`` what is kept of ``_meta`` for readers
+    of the result."""
     casts = casts or {}
     source = from_of(select, named, topics)
     if select.group_by:
@@ -56,11 +64,11 @@ def translate(
             "LATERAL over a TABLE is not supported",
             "Several rows would have one key. Read the topic with SELECT STREAM.",
         )
-    return _projected(select, source, casts)
+    return _projected(select, source, casts, carried)
 
 
 # --- without groups -------------------------------------------------------------------------------------------------
-def _projected(select: Select, source: From, casts: Mapping[str, str]) -> Translated:
+def _projected(select: Select, source: From, casts: Mapping[str, str], carried: frozenset[metadata.Path]) -> Translated:
     text, scope = _with_laterals(select, source)
     nulls = _nulls(select, scope)
     values = _values(select, scope, nulls)
@@ -69,15 +77,26 @@ def _projected(select: Select, source: From, casts: Mapping[str, str]) -> Transl
         values = list(map(_only, values))
     values = [_cast(each, casts) for each in with_objects(values)]
     keys = None if keys is None else [_cast(each, casts) for each in keys]
-    outputs = [*(keys or ()), *values]
+    kept = _kept_meta(select, scope, carried)
+    outputs = [*(keys or ()), *values, *kept.values()]
     if source.shared_key:
         result = _select(outputs, text, select, scope)
         result.add(" GROUP BY ", joined(", ", list(source.shared_key)))
     else:
         result = _select(outputs, text, select, scope)
     key = None if keys is None else key_of([each.column for each in keys])
-    rows = Rows(select.kind, key, _facet(values), not_null=_never_null(outputs))
+    rows = Rows(select.kind, key, _facet(values), not_null=_never_null(outputs), meta=frozenset(kept))
     return Translated(result, rows, source.reads, findings=tuple(nulls.findings))
+
+
+def _kept_meta(select: Select, scope: Scope, carried: frozenset[metadata.Path]) -> Mapping[metadata.Path, Output]:
+    """Columns for what a stream of the records of one topic keeps of them."""
+    if select.kind is not RowKind.STREAM or len(scope.sources) > 1:
+        return {}
+    ((_, rows),) = scope.sources
+    paths = sorted(path for path in carried if rows.records or path in rows.meta)
+    texts = {path: scope.text(Selection((META, *path), select.place)) for path in paths}
+    return {path: Output(metadata.column(path), text, select.place) for path, text in texts.items()}
 
 
 def _cast(output: Output, casts: Mapping[str, str]) -> Output:
@@ -329,7 +348,7 @@ def _windowed(
     columns: dict[tuple[str, str], str] = {}
     items: list[Written] = []
     for alias, rows in scope.sources:
-        for name in (*rows.key_columns, *rows.value_columns):
+        for name in (*rows.key_columns, *rows.value_columns, *map(metadata.column, sorted(rows.meta))):
             columns[alias, name] = f"c{len(columns)}"
             items.append(written(f"{scope.reference(alias, name)} AS {quoted(columns[alias, name])}"))
     elements: dict[tuple[str, ...], str] = {}

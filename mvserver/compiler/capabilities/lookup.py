@@ -146,7 +146,8 @@ def _variables(
     element = _common_element(parameters, arguments)
     if element is None:
         return None
-    found = {"": t.NULL, "MAP": t.NULL, "EACH": t.NULL, "ELEMENT": element, "KEY": types[0].key or t.NULL if types else t.NULL}
+    key = types[0].key or t.NULL if types else t.NULL
+    found = {"": t.NULL, "MAP": t.NULL, "EACH": t.NULL, "ELEMENT": element, "KEY": key}
     if parameters and parameters[0].variable == "PAIR":
         for turn in (0, 1):
             common = common_type_of(arguments[turn::2])

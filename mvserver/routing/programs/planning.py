@@ -12,6 +12,7 @@ from catalog.model import Schema, Store
 from mvserver import sqlstates
 from mvserver.compiler.view_properties import with_view_properties
 from mvserver.errors import SqlError
+from mvserver.lenses import metadata
 from mvserver.lenses.parser import parse_program
 from mvserver.lenses.problems import Place, Problem, ProblemError, Problems, problem
 from mvserver.lenses.program import Insert, Program, RowKind, Select, SourceName, With
@@ -166,7 +167,7 @@ class _Planner:
             message = f'"{query.name}" is the name of two WITHs'
             self._problems.add(Problem(query.place, sqlstates.DUPLICATE_ALIAS, message, "Rename one of them."))
             return
-        translated = self._translated(query.select)
+        translated = self._translated(query.select, carried=metadata.used_in(self._program))
         if translated is None:
             self._broken.add(query.name)
             return
@@ -175,10 +176,15 @@ class _Planner:
             return
         self._named[query.name] = _Named(translated, query.place)
 
-    def _translated(self, select: Select, casts: Mapping[str, str] | None = None) -> Translated | None:
+    def _translated(
+        self,
+        select: Select,
+        casts: Mapping[str, str] | None = None,
+        carried: frozenset[metadata.Path] = frozenset(),
+    ) -> Translated | None:
         known: dict[str, Rows] = {name: each.translated.rows for name, each in self._named.items()}
         try:
-            translated = translate(select, known, self._topic, casts)
+            translated = translate(select, known, self._topic, casts=casts, carried=carried)
         except _ToldError:
             return None
         except ProblemError as error:

@@ -77,9 +77,9 @@ def conversions(insert: Insert, translated: Translated, planned: PlannedQuery) -
     rows = translated.rows
     found: dict[str, str] = {}
     for column, facet, given in ((KEY, rows.key, insert.key_format), (VALUE, rows.value, insert.value_format)):
-        if facet is None or not facet.primitive or given not in _WIDER or outputs[column].type.kind not in _WIDER[given]:
+        if facet is None or not facet.primitive or outputs[column].type.kind not in _WIDER.get(given or "", ()):
             continue
-        if column == VALUE or rows.kind is RowKind.STREAM or translated.aggregated:
+        if given is not None and (column == VALUE or rows.kind is RowKind.STREAM or translated.aggregated):
             found[column] = _PRIMITIVES[given]
     return found
 
