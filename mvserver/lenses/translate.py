@@ -35,6 +35,24 @@ class Translated:
     findings: tuple[Problem, ...] = ()  # values that may be NULL where the original takes none
 
 
+@dataclass(frozen=True)
+class _Form:
+    """What is made of the result: see :func:`translate`."""
+
+    casts: Mapping[str, str]
+    carried: frozenset[metadata.Path]
+    leaves_out: bool
+
+    def cast(self, output: Output) -> Output:
+        if output.column not in self.casts:
+            return output
+        return replace(output, text=written("CAST(", output.text, f" AS {self.casts[output.column]})"))
+
+    def needed(self, values: Sequence[Output]) -> Written | None:
+        """The whole value, if a row without one is none."""
+        return values[0].text if self.leaves_out and _facet(values).primitive else None
+
+
 def translate(
     select: Select,
     named: Mapping[str, Rows],
@@ -42,13 +60,14 @@ def translate(
     *,
     casts: Mapping[str, str] | None = None,
     carried: frozenset[metadata.Path] = frozenset(),
+    leaves_out: bool = False,
 ) -> Translated:
     """``casts`` are the types that a whole key or value is to have, ``carried`` what is kept of ``_meta`` for readers
-    of the result."""
-    casts = casts or {}
+    of the result. Where it ``leaves_out`` rows, a NULL that is to be the whole value is none."""
+    form = _Form(casts or {}, carried, leaves_out)
     source = from_of(select, named, topics)
     if select.group_by:
-        return _aggregated(select, source, casts)
+        return _aggregated(select, source, form)
     for each in select.projections:
         if isinstance(each, Projection) and aggregates_in(each.expression):
             raise unsupported(
@@ -64,26 +83,25 @@ def translate(
             "LATERAL over a TABLE is not supported",
             "Several rows would have one key. Read the topic with SELECT STREAM.",
         )
-    return _projected(select, source, casts, carried)
+    return _projected(select, source, form)
 
 
 # --- without groups -------------------------------------------------------------------------------------------------
-def _projected(select: Select, source: From, casts: Mapping[str, str], carried: frozenset[metadata.Path]) -> Translated:
+def _projected(select: Select, source: From, form: _Form) -> Translated:
     text, scope = _with_laterals(select, source)
     nulls = _nulls(select, scope)
     values = _values(select, scope, nulls)
     keys = _keys(select, source, scope, nulls)
     if source.shared_key:
         values = list(map(_only, values))
-    values = [_cast(each, casts) for each in with_objects(values)]
-    keys = None if keys is None else [_cast(each, casts) for each in keys]
-    kept = _kept_meta(select, scope, carried)
+    values = [form.cast(each) for each in with_objects(values)]
+    keys = None if keys is None else [form.cast(each) for each in keys]
+    kept = _kept_meta(select, scope, form.carried)
     outputs = [*(keys or ()), *values, *kept.values()]
     if source.shared_key:
-        result = _select(outputs, text, select, scope)
-        result.add(" GROUP BY ", joined(", ", list(source.shared_key)))
+        result = _grouped(_select(outputs, text, select, scope), source.shared_key, form.needed(values))
     else:
-        result = _select(outputs, text, select, scope)
+        result = _select(outputs, text, select, scope, needed=form.needed(values))
     key = None if keys is None else key_of([each.column for each in keys])
     rows = Rows(select.kind, key, _facet(values), not_null=_never_null(outputs), meta=frozenset(kept))
     return Translated(result, rows, source.reads, findings=tuple(nulls.findings))
@@ -97,12 +115,6 @@ def _kept_meta(select: Select, scope: Scope, carried: frozenset[metadata.Path]) 
     paths = sorted(path for path in carried if rows.records or path in rows.meta)
     texts = {path: scope.text(Selection((META, *path), select.place)) for path in paths}
     return {path: Output(metadata.column(path), text, select.place) for path, text in texts.items()}
-
-
-def _cast(output: Output, casts: Mapping[str, str]) -> Output:
-    if output.column not in casts:
-        return output
-    return replace(output, text=written("CAST(", output.text, f" AS {casts[output.column]})"))
 
 
 def _only(output: Output) -> Output:
@@ -131,13 +143,20 @@ def _with_laterals(select: Select, source: From) -> tuple[Written, Scope]:
     return text, scope
 
 
-def _select(outputs: Sequence[Output], source: Written, select: Select, scope: Scope) -> Written:
+def _grouped(text: Written, by: Sequence[Written], needed: Written | None) -> Written:
+    text.add(" GROUP BY ", joined(", ", list(by)))
+    return text if needed is None else text.add(" HAVING (", needed, ") IS NOT NULL")
+
+
+def _select(
+    outputs: Sequence[Output], source: Written, select: Select, scope: Scope, needed: Written | None = None
+) -> Written:
     check_names(outputs)
     items = joined(", ", [written(each.text, f" AS {quoted(each.column)}") for each in outputs])
     result = written(select.place, "SELECT ", items, " FROM ", source)
-    if select.where is not None:
-        result.add(" WHERE ", expression(select.where, scope))
-    return result
+    conditions = [] if select.where is None else [expression(select.where, scope)]
+    conditions += [] if needed is None else [written("(", needed, ") IS NOT NULL")]
+    return result.add(" WHERE ", joined(" AND ", conditions)) if conditions else result
 
 
 # --- the value ------------------------------------------------------------------------------------------------------
@@ -276,7 +295,7 @@ def _kept(source: From, select: Select, nulls: Nullability) -> Sequence[Output] 
 
 
 # --- groups ---------------------------------------------------------------------------------------------------------
-def _aggregated(select: Select, source: From, casts: Mapping[str, str]) -> Translated:
+def _aggregated(select: Select, source: From, form: _Form) -> Translated:
     if source.kind is RowKind.TABLE and select.kind is RowKind.STREAM:
         raise wrong_kind(select, source.kind)
     if select.window is not None and source.kind is RowKind.TABLE:
@@ -295,24 +314,24 @@ def _aggregated(select: Select, source: From, casts: Mapping[str, str]) -> Trans
         raise problem(select.place, sqlstates.GROUPING_ERROR, "GROUP BY needs an aggregate", "Add one, as COUNT(*).")
     text, scope = _with_laterals(select, source)
     nulls = _nulls(select, scope)
-    groups = _groups(select, scope, nulls, casts)
+    groups = _groups(select, scope, nulls, form)
     if select.window is not None:
-        return _windowed(select, select.window, source, text, scope, (groups, nulls), casts)
+        return _windowed(select, select.window, source, text, scope, (groups, nulls), form)
     keys = [Output(column(KEY, part.name), part.text, select.place, part.never_null) for part in groups]
-    values = _aggregates(select, scope, nulls, casts)
+    values = _aggregates(select, scope, nulls, form)
     result = _select([*keys, *values], text, select, scope)
-    result.add(" GROUP BY ", joined(", ", [part.text for part in groups]))
+    result = _grouped(result, [part.text for part in groups], form.needed(values))
     rows = Rows(
         RowKind.TABLE, key_of([each.column for each in keys]), _facet(values), not_null=_never_null([*keys, *values])
     )
     return Translated(result, rows, source.reads, aggregated=True, findings=tuple(nulls.findings))
 
 
-def _aggregates(select: Select, scope: Scope, nulls: Nullability, casts: Mapping[str, str]) -> Sequence[Output]:
-    return [_cast(each, casts) for each in with_objects(_values(select, scope, nulls, aggregates=True))]
+def _aggregates(select: Select, scope: Scope, nulls: Nullability, form: _Form) -> Sequence[Output]:
+    return [form.cast(each) for each in with_objects(_values(select, scope, nulls, aggregates=True))]
 
 
-def _groups(select: Select, scope: Scope, nulls: Nullability, casts: Mapping[str, str]) -> Sequence[KeyPart]:
+def _groups(select: Select, scope: Scope, nulls: Nullability, form: _Form) -> Sequence[KeyPart]:
     """What GROUP BY says: a single value is a primitive key."""
     parts: list[KeyPart] = []
     for each in select.group_by:
@@ -324,7 +343,7 @@ def _groups(select: Select, scope: Scope, nulls: Nullability, casts: Mapping[str
         parts.append(KeyPart(_default_name(each), text, nulls.of(each.expression) is Null.NEVER))
     if len(parts) == 1 and select.window is None:
         text = parts[0].text
-        return [replace(parts[0], name=None, text=_cast(Output(KEY, text, select.place), casts).text)]
+        return [replace(parts[0], name=None, text=form.cast(Output(KEY, text, select.place)).text)]
     names = [part.name for part in parts]
     if len(set(names)) < len(names):
         raise problem(
@@ -341,7 +360,7 @@ def _windowed(
     text: Written,
     scope: Scope,
     inside: tuple[Sequence[KeyPart], Nullability],
-    casts: Mapping[str, str],
+    form: _Form,
 ) -> Translated:
     """A window is over a sub-query that has all columns of the sources, and the groups as columns of their own."""
     groups, nulls = inside
@@ -380,9 +399,9 @@ def _windowed(
     bounds = ("window_start", "window_end")
     keys += [Output(column(KEY, each), written(window.place, each), window.place, never_null=True) for each in bounds]
     seen_outside = Nullability(outside, select.where)
-    values = _aggregates(select, outside, seen_outside, casts)
+    values = _aggregates(select, outside, seen_outside, form)
     result = _select([*keys, *values], _window(window, inner, len(groups)), replace(select, where=None), outside)
-    result.add(" GROUP BY ", ", ".join([*names, *bounds]))
+    result = _grouped(result, [written(", ".join([*names, *bounds]))], form.needed(values))
     rows = Rows(
         RowKind.TABLE, key_of([each.column for each in keys]), _facet(values), not_null=_never_null([*keys, *values])
     )

@@ -181,10 +181,12 @@ class _Planner:
         select: Select,
         casts: Mapping[str, str] | None = None,
         carried: frozenset[metadata.Path] = frozenset(),
+        *,
+        leaves_out: bool = False,
     ) -> Translated | None:
         known: dict[str, Rows] = {name: each.translated.rows for name, each in self._named.items()}
         try:
-            translated = translate(select, known, self._topic, casts=casts, carried=carried)
+            translated = translate(select, known, self._topic, casts=casts, carried=carried, leaves_out=leaves_out)
         except _ToldError:
             return None
         except ProblemError as error:
@@ -223,7 +225,8 @@ class _Planner:
 
     # --- inserts ----------------------------------------------------------------------------------------------------
     def _insert(self, insert: Insert) -> PlannedInsert | None:
-        translated = self._translated(insert.select)
+        leaves_out = self._settings.leaves_out
+        translated = self._translated(insert.select, leaves_out=leaves_out)
         if translated is None:
             return None
         text = whole = self._whole(translated)
@@ -233,7 +236,7 @@ class _Planner:
         ):
             planned = self._planned(parse_select(whole.text))
             casts = targets.conversions(insert, translated, planned)
-            if casts and (converted := self._translated(insert.select, casts)) is not None:
+            if casts and (converted := self._translated(insert.select, casts, leaves_out=leaves_out)) is not None:
                 translated, text = converted, self._whole(converted)
                 whole = text
                 planned = self._planned(parse_select(whole.text))

@@ -28,8 +28,7 @@ from spark_sinks.decode.avro_format import AVRO
 
 _PRIMITIVES = {"INT": "INTEGER", "LONG": "BIGINT", "STRING": "VARCHAR", "BYTES": "VARBINARY"}
 _WIDER = {"LONG": (Kind.SMALLINT, Kind.INTEGER), "STRING": (Kind.SMALLINT, Kind.INTEGER, Kind.BIGINT)}
-_KEYS = {"JSON": "json", "AVRO": "avro", "CSV": "csv", "PROTOBUF": "protobuf"}
-_STRUCTURED = {**_KEYS, "XML": "xml"}
+_STRUCTURED = {"JSON": "json", "AVRO": "avro", "CSV": "csv", "PROTOBUF": "protobuf", "XML": "xml"}
 _WRITTEN = tuple(_STRUCTURED.values())  # that a target takes over from its source
 
 
@@ -183,12 +182,9 @@ def _key_format(insert: Insert, rows: Rows, outputs: Mapping[str, Output]) -> st
             place,
             sqlstates.DATATYPE_MISMATCH,
             f"the key has fields ({fields}) and is not {given}",
-            "STORE KEY AS JSON, AVRO, CSV or PROTOBUF.",
+            "STORE KEY AS JSON, AVRO, CSV, PROTOBUF or XML.",
         )
-    if given is not None and given not in _KEYS:
-        hint = "A key with fields is written as JSON, AVRO, CSV or PROTOBUF."
-        raise unsupported(place, f"STORE KEY AS {given} is not supported", hint)
-    return _KEYS[given or "JSON"]
+    return _STRUCTURED[given or "JSON"]
 
 
 def _value_format(insert: Insert, rows: Rows, outputs: Mapping[str, Output], planned: PlannedQuery) -> str:
