@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from mvserver import sqlstates
 from mvserver.lenses import metadata
-from mvserver.lenses.problems import Place, ProblemError, problem, unsupported
+from mvserver.lenses.problems import Place, Problem, ProblemError, problem, unsupported
 from mvserver.lenses.program import (
     Binary,
     Chain,
@@ -24,6 +24,7 @@ from mvserver.lenses.values import expression
 from mvserver.lenses.written import Written, joined, written
 from mvserver.quoting import constant, quoted
 
+_JOINS = {"LEFT": "a LEFT join", "RIGHT": "a RIGHT join", "OUTER": "an OUTER join"}
 _STREAM, _TABLE = RowKind.STREAM, RowKind.TABLE
 
 
@@ -60,6 +61,7 @@ class From:
     key: tuple[KeyPart, ...] | None
     reads: tuple[str, ...]  # the named queries
     shared_key: tuple[Written, ...] = ()
+    unkeyed: Problem | None = None  # why it cannot be written without GROUP BY
 
 
 @dataclass(frozen=True)
@@ -154,6 +156,7 @@ def _own_key(side: _Side) -> tuple[KeyPart, ...] | None:
 def _joined(joins: Sequence[Join], sides: list[_Side], reads: tuple[str, ...]) -> From:
     scope = Scope(tuple(side.item for side in sides), records=False)
     kind, text, key = sides[0].rows.kind, sides[0].text, _own_key(sides[0])
+    unkeyed: Problem | None = None
     for number, (join, side) in enumerate(zip(joins, sides[1:], strict=True)):
         left = sides[: number + 1]
         _check_within(join, kind, side.rows.kind)
@@ -167,11 +170,37 @@ def _joined(joins: Sequence[Join], sides: list[_Side], reads: tuple[str, ...]) -
         first, second = (side.text, text) if swapped else (text, side.text)
         text = written(first, join.place, f" {spelled} ", second, within, " ON ", on)
         if kind is _TABLE and side.rows.kind is _TABLE:
-            key = _own_key(side) if swapped else key
+            by_right = _is_told_by_right(join, left, side, scope)
+            key = _own_key(side) if by_right else key
+            unkeyed = unkeyed or (_several_rows(join.place) if by_right is None else None)
         else:
             key = _join_key(join, scope, left, side)
         kind = _TABLE if kind is _TABLE and side.rows.kind is _TABLE else _STREAM
-    return From(text, _missing(scope, joins), kind, key, reads)
+    return From(text, _missing(scope, joins), kind, key, reads, unkeyed=unkeyed)
+
+
+def _several_rows(place: Place) -> Problem:
+    return Problem(
+        place,
+        sqlstates.FEATURE_NOT_SUPPORTED,
+        "a join of TABLEs that compares no whole key, or not that of the one that may be missing, has no key of its own",
+        "Several rows would have one key. GROUP BY the fields that tell them apart.",
+    )
+
+
+def _is_told_by_right(join: Join, left: Sequence[_Side], right: _Side, scope: Scope) -> bool | None:
+    """Whether the joined rows of TABLEs are told apart by the key of the right one; else by that of the left one, each
+    row of which meets one row at most. None: several would have one key."""
+    if join.on is None:
+        return join.side == "RIGHT"
+    compared = [_compared(each, scope, {side.item.alias for side in left}, right) for each in _operands(join.on)]
+    texts = {expression(part, scope).text for pair in compared if pair is not None for part in pair}
+    whole = [
+        {by_alias(side.item.alias, column) for column in side.rows.key_columns} <= texts for side in (*left, right)
+    ]
+    if whole[-1] and join.side != "RIGHT":
+        return False
+    return True if whole[0] and len(left) == 1 and join.side != "LEFT" else None
 
 
 def _outer_tables(select: Select, sides: list[_Side], reads: tuple[str, ...]) -> From:
@@ -189,7 +218,7 @@ def _outer_tables(select: Select, sides: list[_Side], reads: tuple[str, ...]) ->
     )
     own = _own_key(left) or ()
     key = tuple(KeyPart(part.name, text, never_null=True) for part, text in zip(own, shared, strict=True))
-    return replace(plain, key=key, shared_key=shared)
+    return replace(plain, key=key, shared_key=shared, unkeyed=None)
 
 
 def _whole_keys(join: Join, left: _Side, right: _Side, scope: Scope) -> Sequence[tuple[str, str]]:
@@ -253,15 +282,15 @@ def _direction(join: Join, left: RowKind, right: RowKind) -> tuple[bool, str]:
         if side in ("LEFT", "OUTER"):
             raise unsupported(
                 join.place,
-                f"a {side} join of a TABLE with a STREAM is not supported",
-                "INNER and RIGHT are; the result has a record for each of the stream.",
+                f"{_JOINS[side]} of a TABLE with a STREAM is not supported",
+                "INNER and RIGHT are, as in the original; the result has a record for each of the stream.",
             )
         return True, "JOIN" if side == "INNER" else "LEFT JOIN"
     if left is _STREAM and right is _TABLE and side in ("RIGHT", "OUTER"):
         raise unsupported(
             join.place,
-            f"a {side} join of a STREAM with a TABLE is not supported",
-            "INNER and LEFT are; the result has a record for each of the stream.",
+            f"{_JOINS[side]} of a STREAM with a TABLE is not supported",
+            "INNER and LEFT are, as in the original; the result has a record for each of the stream.",
         )
     if side == "RIGHT":
         return True, "LEFT JOIN"
@@ -322,7 +351,9 @@ def _chosen(join: Join, mine: Written, its: Written) -> Written:
     return its if join.side == "RIGHT" else mine
 
 
-def _operands(on: Expression) -> Sequence[Expression]:
+def _operands(on: Expression | None) -> Sequence[Expression]:
+    if on is None:
+        return ()
     return on.operands if isinstance(on, Chain) and on.operator == "AND" else (on,)
 
 

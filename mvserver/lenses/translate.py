@@ -32,6 +32,7 @@ class Translated:
     reads: tuple[str, ...]
     grace: Duration | None = None
     aggregated: bool = False
+    unkeyed: Problem | None = None  # why it cannot be written
     findings: tuple[Problem, ...] = ()  # values that may be NULL where the original takes none
 
 
@@ -104,7 +105,7 @@ def _projected(select: Select, source: From, form: _Form) -> Translated:
         result = _select(outputs, text, select, scope, needed=form.needed(values))
     key = None if keys is None else key_of([each.column for each in keys])
     rows = Rows(select.kind, key, _facet(values), not_null=_never_null(outputs), meta=frozenset(kept))
-    return Translated(result, rows, source.reads, findings=tuple(nulls.findings))
+    return Translated(result, rows, source.reads, unkeyed=source.unkeyed, findings=tuple(nulls.findings))
 
 
 def _kept_meta(select: Select, scope: Scope, carried: frozenset[metadata.Path]) -> Mapping[metadata.Path, Output]:

@@ -69,7 +69,8 @@ INSERT INTO f-bytes STORE KEY AS BYTES VALUE AS BYTES SELECT STREAM _value AS _k
 INSERT INTO f-xml STORE VALUE AS XML SELECT STREAM name, amount, tags, country AS `_country` FROM f-sales;
 INSERT INTO f-csv STORE KEY AS CSV VALUE AS CSV SELECT STREAM name AS _key.name, amount AS _key.n, country FROM f-sales;
 INSERT INTO f-xml-keys STORE KEY AS XML SELECT STREAM name AS _key.name, amount AS _key._n, country FROM f-sales;
-INSERT INTO f-xml-groups STORE KEY AS XML VALUE AS XML SELECT TABLE SUM(amount) AS s FROM f-sales GROUP BY name, country;
+INSERT INTO f-xml-groups STORE KEY AS XML VALUE AS XML SELECT TABLE SUM(amount) AS s FROM f-sales
+GROUP BY name, country;
 INSERT INTO f-groups STORE KEY AS CSV SELECT TABLE SUM(amount) AS s FROM f-sales GROUP BY name, country;
 INSERT INTO f-tags SELECT STREAM COUNT(*) AS n, SUM(amount) AS sum, MAX(tag) AS last
 FROM f-sales LATERAL tags AS tag WHERE amount > 1 WINDOW BY TUMBLE 1m GROUP BY tag;

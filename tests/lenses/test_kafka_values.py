@@ -235,3 +235,66 @@ def test_windows_and_what_records_have_beside_their_values(
         },
     )
     broker.rows("v-offsets", {windowed("/a", 0, 10): {"last": [1], "n": 2}})
+
+
+CORNERS = """
+SET defaults.topic.autocreate = true;
+SET error.policy = continue;
+WITH c AS (SELECT STREAM * FROM v-corners);
+WITH per-kind AS (SELECT TABLE COUNT(*) AS n, AVG(x) AS mean, MAX(x) AS most FROM v-corners GROUP BY kind);
+INSERT INTO v-alone SELECT STREAM x AS _value FROM c;
+INSERT INTO v-most SELECT TABLE MAX(x) AS _value FROM v-corners GROUP BY kind;
+INSERT INTO v-kinds SELECT STREAM CASE kind WHEN 'a' THEN 'first' WHEN 'b' THEN 'second' ELSE 'other' END AS what,
+x / 2 AS half, x % 3 AS rest, x * 1.5 AS more, part.a.b + 1 AS deep, SIZEOF(xs) AS size, ISNULL(part) AS lost FROM c;
+INSERT INTO v-items-of SELECT STREAM item.name, item.n + x AS n FROM v-corners LATERAL items AS item WHERE item.n > 1;
+INSERT INTO v-of-two SELECT TABLE COUNT(*) AS n, SUM(item.n) AS sum FROM c LATERAL items AS item GROUP BY item.name;
+INSERT INTO v-means SELECT TABLE n, COALESCE(ROUND(mean, 1), 0) AS mean, most = 7 AS seven FROM per-kind WHERE n > 1;
+INSERT INTO v-keys SELECT STREAM CONCAT(kind, '-', CAST(x AS STRING)) AS _key, COALESCE(x, -1) AS x FROM c
+WHERE kind != 'a';
+"""
+
+
+def test_corners(session: Connection[tuple[Any, ...]], broker: Broker) -> None:
+    session.execute(
+        f"CREATE STREAM v_corners (kind VARCHAR, x INTEGER, xs ARRAY<INTEGER>, part STRUCT<a STRUCT<b INTEGER>>, "
+        f"items ARRAY<STRUCT<name VARCHAR, n INTEGER>>) WITH ('topic' = 'v-corners', 'key.format' = 'primitive', "
+        f"'key.type' = 'VARCHAR', {_COMMON})".encode()
+    )
+    given: list[tuple[bytes | None, dict[str, Any] | None]] = [
+        (b"1", {"kind": "a", "x": 7, "xs": [1, None], "part": {"a": {"b": 1}}, "items": [{"name": "p", "n": 1}]}),
+        (b"2", {"kind": "b", "x": -7, "part": {"a": None}, "items": [{"name": "p", "n": 2}, {"name": "q", "n": 5}]}),
+        (b"3", {"kind": None, "x": None, "xs": [], "items": []}),
+        (b"1", {"kind": "b", "x": 4, "items": None}),
+        (None, {"kind": "a", "x": 100, "items": [{"name": "q", "n": 9}]}),
+        (b"2", None),
+    ]
+    for second, (key_, value) in enumerate(given):
+        broker.put("v-corners", (key_, None if value is None else as_json(value), second))
+    run(session, CORNERS)
+    whole = lambda number: struct.pack(">i", number)  # noqa: E731
+    assert broker.records("v-alone", 4) == [
+        (b"1", whole(7)), (b"2", whole(-7)), (b"1", whole(4)), (None, whole(100))
+    ]  # fmt: skip
+    # as a TABLE: key 1 is of kind b with 4, key 3 of none, key 2 is deleted, and what has no key is none
+    broker.rows("v-most", {b"b": whole(4)})
+    kind = lambda what, half, rest, more, deep, size, *, lost: {  # noqa: E731
+        "what": what, "half": half, "rest": rest, "more": more, "deep": deep, "size": size, "lost": lost
+    }  # fmt: skip
+    assert broker.records("v-kinds", 5) == [
+        (b"1", kind("first", 3, 1, 10.5, 2, 2, lost=False)),
+        (b"2", kind("second", -3, -1, -10.5, None, None, lost=False)),
+        (b"3", kind("other", None, None, None, None, 0, lost=True)),
+        (b"1", kind("second", 2, 1, 6.0, None, None, lost=True)),
+        (None, kind("first", 50, 1, 150.0, None, None, lost=True)),
+    ]
+    assert broker.records("v-items-of", 3) == [
+        (b"2", {"name": "p", "n": -5}), (b"2", {"name": "q", "n": -2}), (None, {"name": "q", "n": 109}),
+    ]  # fmt: skip
+    broker.rows("v-of-two", {b"p": {"n": 2, "sum": 3}, b"q": {"n": 2, "sum": 14}})
+    assert broker.records("v-keys", 2) == [(b"b--7", {"x": -7}), (b"b-4", {"x": 4})]
+    broker.put("v-corners", (b"4", as_json({"kind": "b", "x": 7}), 10))
+    broker.rows("v-means", {b"b": {"n": 2, "mean": 5.5, "seven": True}})
+    broker.rows("v-most", {b"b": whole(7)})
+    broker.put("v-corners", (b"4", as_json({"kind": "a", "x": None}), 11), (b"1", None, 12))
+    broker.rows("v-means", {})
+    broker.rows("v-most", {})

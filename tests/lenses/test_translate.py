@@ -148,7 +148,7 @@ def test_places_are_kept() -> None:
         ("SELECT STREAM id FROM people WINDOW BY TUMBLE 1m", "1:44", "WINDOW BY needs GROUP BY"),
         ("SELECT STREAM id FROM people JOIN t ON people._key = t._key", "1:44", "a join of two streams needs WITHIN"),
         ("SELECT STREAM id FROM people JOIN cities WITHIN 1h", "1:63", "WITHIN is for joins of two streams"),
-        ("SELECT STREAM id FROM people OUTER JOIN cities", "1:44", "a OUTER join of a STREAM with a TABLE"),
+        ("SELECT STREAM id FROM people OUTER JOIN cities", "1:44", "an OUTER join of a STREAM with a TABLE"),
         ("SELECT TABLE land FROM cities OUTER JOIN numbers ON cities.city = numbers._key", "1:45",
          "an OUTER join of TABLEs compares their whole keys"),
         ("SELECT TABLE land FROM cities OUTER JOIN numbers WITHIN 1h", "1:71", "WITHIN is for joins of two streams"),

@@ -229,6 +229,9 @@ class _Planner:
         translated = self._translated(insert.select, leaves_out=leaves_out)
         if translated is None:
             return None
+        if translated.unkeyed is not None:
+            self._problems.add(translated.unkeyed)
+            return None
         text = whole = self._whole(translated)
         with (
             self._problems.collecting(),
