@@ -183,7 +183,7 @@ def _several_rows(place: Place) -> Problem:
     return Problem(
         place,
         sqlstates.FEATURE_NOT_SUPPORTED,
-        "a join of TABLEs that compares no whole key, or not that of the one that may be missing, has no key of its own",
+        "a join of TABLEs that compares no whole key, or not that of the one that may be missing, has no key",
         "Several rows would have one key. GROUP BY the fields that tell them apart.",
     )
 

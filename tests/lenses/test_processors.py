@@ -205,7 +205,7 @@ WRONG = (
     ("SET defaults.topic.value.avro.record = 'a b'; " + GO + "SELECT STREAM * FROM amounts",
      "22023", '1:5: setting "defaults.topic.value.avro.record" is no name of Avro'),
     (GO + "SELECT TABLE a.platform, b.name FROM merchants AS a JOIN merchants AS b ON a.language = b.language", "0A000",
-     "1:96: a join of TABLEs that compares no whole key, or not that of the one that may be missing"),
+     "1:105: a join of TABLEs that compares no whole key, or not that of the one that may be missing"),
     ("SET defaults.topic.partitions = many; " + GO + "SELECT STREAM * FROM amounts", "22023", "1:5: setting"),
     ("INSERT INTO amounts SELECT STREAM * FROM amounts", "0A000", "1:13: the query would read what it writes"),
     ("INSERT INTO countries SELECT STREAM field1 FROM input-topic",
