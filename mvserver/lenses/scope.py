@@ -76,6 +76,11 @@ class Scope:
         item = self._named(selection.parts[0])
         return item is not None and item.rows is None
 
+    def may_miss(self, selection: Selection) -> bool:
+        """Whether an outer join may not find the source that a selection is of."""
+        alias = self.item_of(selection)
+        return any(rows.missing for name, rows in self.sources if name == alias)
+
     def item_of(self, selection: Selection) -> str | None:
         """The alias of the source that a selection is of."""
         first = selection.parts[0]
