@@ -230,11 +230,11 @@ def _check_session(plan: Aggregation, window: Window, position: int | None) -> N
             hint="Compute with them in the SELECT that reads the view.",
             position=position,
         )
-    if any(call.distinct or call.function not in PLAIN | TIMED for call in plan.aggregates):
+    if any(call.distinct and call.function in PLAIN | TIMED for call in plan.aggregates):
         raise SqlError(
             sqlstates.FEATURE_NOT_SUPPORTED,
-            "DISTINCT and aggregates that keep their values are not supported over SESSION",
-            hint="Use TUMBLE, HOP or CUMULATE, or keep the records in a view and aggregate where you read it.",
+            "aggregates of DISTINCT values are not supported over SESSION",
+            hint="Collect the values with ARRAY_AGG(DISTINCT x), or use TUMBLE, HOP or CUMULATE.",
             position=position,
         )
 

@@ -144,6 +144,8 @@ INSERT INTO v-meta SELECT STREAM _meta.offset AS at, HEADERASSTRING('keep') AS k
 FROM taps;
 INSERT INTO v-pairs SELECT STREAM a._meta.offset AS a, b._meta.offset AS b, b._meta.headers.keep FROM taps AS a
 JOIN v-taps AS b ON a.url = b.url WITHIN 5s WHERE a._meta.offset < b._meta.offset;
+INSERT INTO v-sessions SELECT STREAM MAXK(ms, 2) AS most, COLLECT(ms) AS all, COLLECT_UNIQUE(ms, 2) AS few,
+TOPK(ms) AS often, CONCAT('n=', CAST(COUNT(*) AS STRING)) AS n FROM taps WINDOW BY SESSION 5s GRACE BY 1h GROUP BY url;
 INSERT INTO v-numbers STORE KEY AS LONG VALUE AS STRING SELECT STREAM _key AS _key, ms AS _value FROM taps;
 """
 
@@ -178,6 +180,22 @@ def test_windows_and_what_records_have_beside_their_values(
         },
     )
     broker.rows("v-offsets", {windowed("/a", 0, 10): {"last": [1], "n": 2}})
+    session_of = lambda n, most, values, often: {  # noqa: E731
+        "most": most, "all": values, "few": sorted(set(values))[:2], "often": [often], "n": f"n={n}"
+    }  # fmt: skip
+    apart = {
+        windowed("/b", 4, 9): session_of(1, [3], [3], 3),
+        windowed("/a", 40, 45): session_of(1, [4], [4], 4),
+    }
+    broker.rows("v-sessions", {**apart, windowed("/a", 0, 10): session_of(3, [5, 2], [1, 2, 5], 1)})
+    broker.put("v-taps", (of(6), tap("/a", 2), 14))
+    both = {
+        windowed("/a", 0, 10): session_of(3, [5, 2], [1, 2, 5], 1),
+        windowed("/a", 14, 19): session_of(1, [2], [2], 2),
+    }
+    broker.rows("v-sessions", {**apart, **both})
+    broker.put("v-taps", (of(7), tap("/a", 9), 9))  # it joins the two
+    broker.rows("v-sessions", {**apart, windowed("/a", 0, 19): session_of(5, [9, 5], [1, 2, 5, 9, 2], 2)})
 
 
 CORNERS = """

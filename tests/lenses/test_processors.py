@@ -163,8 +163,6 @@ WRONG = (
     (GO + "STORE VALUE AS AVRO SELECT STREAM * FROM input-topic", "55000", '1:51: store "k" names no schema registry'),
     (GO + "SELECT TABLE COUNT(*) FROM amounts WINDOW BY TUMBLE 1m GROUP BY _key",
      "42601", "1:88: WINDOW BY is for streams"),
-    (GO + "SELECT STREAM TOPK(field1, 2) AS x FROM input-topic WINDOW BY SESSION 1m GROUP BY field2",
-     "0A000", "1:93: DISTINCT and aggregates that keep their values are not supported over SESSION"),
     (GO + "SELECT STREAM MAXK(field1, 0) AS x FROM input-topic GROUP BY field2",
      "22023", "1:67: the second argument of MAXK is a whole number from 1 to 10000"),
     (GO + "SELECT STREAM JSON_EXTRACT_FIRST(field2, '$.') AS x FROM input-topic",

@@ -88,8 +88,6 @@ def create(body: str = "return n", rest: str = "", *, parameters: str = "n BIGIN
          "FILTER specified, but twice is not an aggregate function"),
         (view("middle(event_time)", "GROUP BY window_start, window_end, url EMIT FINAL", "TUMBLE(clicks, SIZE 1 HOUR)"),
          "0A000", "EMIT FINAL with functions over aggregates that Spark computes is not supported"),
-        (view("middle(event_time)", "GROUP BY window_start, window_end", "SESSION(clicks, GAP 1 HOUR)"), "0A000",
-         "DISTINCT and aggregates that keep their values are not supported over SESSION"),
         ("CREATE STREAM t WITH ('store' = 'main') AS SELECT url, middle(event_time) AS m FROM clicks GROUP BY url",
          "42809", "the result of GROUP BY or of an aggregate is a changelog, not a stream"),
         ("DROP FUNCTION nosuch", "42883", 'could not find a function named "nosuch"'),
