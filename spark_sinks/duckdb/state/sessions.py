@@ -78,8 +78,8 @@ def put_values(
     windowing: Windowing,
     takings: Sequence[str],
 ) -> None:
-    """Takes in the values of a batch, each of which comes with the bounds of its own record. It gets those of the session
-    that it is in, as the values of the sessions do which this one touches. The sessions are found already."""
+    """Takes in the values of a batch, each of which comes with the bounds of its own record. It gets those of the
+    session that it is in, as do the values of sessions that this one touches. The sessions are found already."""
     bounds = (windowing.start_key, windowing.end_key)
     for index, (taking, values) in enumerate(zip(takings, state.values, strict=True)):
         cursor.execute(taking)
