@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from mvserver import sqlstates
 from mvserver.lenses import metadata
@@ -37,35 +37,45 @@ class Translated:
 
 
 @dataclass(frozen=True)
-class _Form:
-    """What is made of the result: see :func:`translate`."""
+class Form:
+    """What is made of a result. ``casts`` are the types that a whole key or value is to have, ``objects`` the fields of
+    one that is an object, ``carried`` what is kept of ``_meta`` for readers of the result. Where it ``leaves_out`` rows,
+    a NULL that is to be the whole value is none."""
 
-    casts: Mapping[str, str]
-    carried: frozenset[metadata.Path]
-    leaves_out: bool
+    casts: Mapping[str, str] = field(default_factory=dict)
+    objects: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    carried: frozenset[metadata.Path] = frozenset()
+    leaves_out: bool = False
 
-    def cast(self, output: Output) -> Output:
+    def made(self, outputs: Sequence[Output]) -> list[Output]:
+        return [made for each in outputs for made in self._made(each)]
+
+    def _made(self, output: Output) -> Sequence[Output]:
+        if output.column in self.objects:
+            return [
+                replace(output, column=column(output.column, name), text=_field_of(output, name), never_null=False)
+                for name in self.objects[output.column]
+            ]
         if output.column not in self.casts:
-            return output
-        return replace(output, text=written("CAST(", output.text, f" AS {self.casts[output.column]})"))
+            return [output]
+        return [replace(output, text=written("CAST(", output.text, f" AS {self.casts[output.column]})"))]
 
     def needed(self, values: Sequence[Output]) -> Written | None:
         """The whole value, if a row without one is none."""
         return values[0].text if self.leaves_out and _facet(values).primitive else None
 
 
+def _field_of(output: Output, name: str) -> Written:
+    return written("(", output.text, f").{quoted(name)}")
+
+
 def translate(
     select: Select,
     named: Mapping[str, Rows],
     topics: Topics,
-    *,
-    casts: Mapping[str, str] | None = None,
-    carried: frozenset[metadata.Path] = frozenset(),
-    leaves_out: bool = False,
+    form: Form | None = None,
 ) -> Translated:
-    """``casts`` are the types that a whole key or value is to have, ``carried`` what is kept of ``_meta`` for readers
-    of the result. Where it ``leaves_out`` rows, a NULL that is to be the whole value is none."""
-    form = _Form(casts or {}, carried, leaves_out)
+    form = form or Form()
     source = from_of(select, named, topics)
     if select.group_by:
         return _aggregated(select, source, form)
@@ -88,15 +98,15 @@ def translate(
 
 
 # --- without groups -------------------------------------------------------------------------------------------------
-def _projected(select: Select, source: From, form: _Form) -> Translated:
+def _projected(select: Select, source: From, form: Form) -> Translated:
     text, scope = _with_laterals(select, source)
     nulls = _nulls(select, scope)
     values = _values(select, scope, nulls)
     keys = _keys(select, source, scope, nulls)
     if source.shared_key:
         values = list(map(_only, values))
-    values = [form.cast(each) for each in with_objects(values)]
-    keys = None if keys is None else [form.cast(each) for each in keys]
+    values = form.made(with_objects(values))
+    keys = None if keys is None else form.made(keys)
     kept = _kept_meta(select, scope, form.carried)
     outputs = [*(keys or ()), *values, *kept.values()]
     if source.shared_key:
@@ -296,7 +306,7 @@ def _kept(source: From, select: Select, nulls: Nullability) -> Sequence[Output] 
 
 
 # --- groups ---------------------------------------------------------------------------------------------------------
-def _aggregated(select: Select, source: From, form: _Form) -> Translated:
+def _aggregated(select: Select, source: From, form: Form) -> Translated:
     if source.kind is RowKind.TABLE and select.kind is RowKind.STREAM:
         raise wrong_kind(select, source.kind)
     if select.window is not None and source.kind is RowKind.TABLE:
@@ -328,11 +338,11 @@ def _aggregated(select: Select, source: From, form: _Form) -> Translated:
     return Translated(result, rows, source.reads, aggregated=True, findings=tuple(nulls.findings))
 
 
-def _aggregates(select: Select, scope: Scope, nulls: Nullability, form: _Form) -> Sequence[Output]:
-    return [form.cast(each) for each in with_objects(_values(select, scope, nulls, aggregates=True))]
+def _aggregates(select: Select, scope: Scope, nulls: Nullability, form: Form) -> Sequence[Output]:
+    return form.made(with_objects(_values(select, scope, nulls, aggregates=True)))
 
 
-def _groups(select: Select, scope: Scope, nulls: Nullability, form: _Form) -> Sequence[KeyPart]:
+def _groups(select: Select, scope: Scope, nulls: Nullability, form: Form) -> Sequence[KeyPart]:
     """What GROUP BY says: a single value is a primitive key."""
     parts: list[KeyPart] = []
     for each in select.group_by:
@@ -343,8 +353,8 @@ def _groups(select: Select, scope: Scope, nulls: Nullability, form: _Form) -> Se
         text = expression(each.expression, scope)
         parts.append(KeyPart(_default_name(each), text, nulls.of(each.expression) is Null.NEVER))
     if len(parts) == 1 and select.window is None:
-        text = parts[0].text
-        return [replace(parts[0], name=None, text=form.cast(Output(KEY, text, select.place)).text)]
+        (made,) = form.made([Output(KEY, parts[0].text, select.place)])
+        return [replace(parts[0], name=None, text=made.text)]
     names = [part.name for part in parts]
     if len(set(names)) < len(names):
         raise problem(
@@ -361,7 +371,7 @@ def _windowed(
     text: Written,
     scope: Scope,
     inside: tuple[Sequence[KeyPart], Nullability],
-    form: _Form,
+    form: Form,
 ) -> Translated:
     """A window is over a sub-query that has all columns of the sources, and the groups as columns of their own."""
     groups, nulls = inside

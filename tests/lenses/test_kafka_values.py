@@ -75,6 +75,9 @@ INSERT INTO v-facets SELECT STREAM _key AS k, _value AS v, _value.item FROM v-or
 INSERT INTO v-xml STORE VALUE AS XML SELECT STREAM item AS what.item, pieces AS what.n FROM o;
 INSERT INTO v-joined SELECT STREAM o._value AS o, i._value AS i FROM o LEFT JOIN i ON o.item = i._key;
 INSERT INTO v-both SELECT TABLE name AS item.name, price AS item.price, left_over FROM i OUTER JOIN s;
+WITH n AS (SELECT STREAM item AS what.item, pieces AS what.n FROM o);
+INSERT INTO v-unwrapped SELECT STREAM what AS _value FROM n;
+INSERT INTO v-object-keys SELECT STREAM what AS _key, what.n FROM n;
 INSERT INTO v-left SELECT TABLE i._value AS i, s._value AS s FROM i LEFT JOIN s;
 """
 
@@ -93,6 +96,10 @@ def test_objects(session: Connection[tuple[Any, ...]], broker: Broker) -> None:
         (key(1, 11), {"k": first, "v": {"item": "tea", "pieces": 2}, "item": "tea"}),
         (key(2, 12), {"k": second, "v": {"item": None, "pieces": None}, "item": None}),
     ]
+    assert broker.records("v-unwrapped", 2) == [
+        (key(1, 11), {"item": "tea", "n": 2}), (key(2, 12), {"item": None, "n": None})
+    ]  # fmt: skip
+    assert broker.records("v-object-keys", 2) == [(b'{"item":"tea","n":2}', {"n": 2}), (None, {"n": None})]
     assert broker.records("v-xml", 2) == [
         (key(1, 11), b"<record><what><item>tea</item><n>2</n></what></record>"),
         (key(2, 12), b"<record><what></what></record>"),

@@ -83,6 +83,19 @@ def conversions(insert: Insert, translated: Translated, planned: PlannedQuery) -
     return found
 
 
+def objects(translated: Translated, planned: PlannedQuery) -> Mapping[str, tuple[str, ...]]:
+    """The fields of a whole key or value that is an object: they are its fields then. No group is one."""
+    whole = {KEY: translated.rows.key, VALUE: translated.rows.value}
+    return {
+        output.name: tuple(name for name, _ in output.type.fields)
+        for output in planned.plan.outputs
+        if output.type.kind is Kind.STRUCT
+        and (facet := whole.get(output.name)) is not None
+        and facet.primitive
+        and not (output.name == KEY and translated.aggregated)
+    }
+
+
 @dataclass(frozen=True)
 class Records:
     """What is written to a topic: columns and formats are those of the key and of the value."""
