@@ -39,8 +39,8 @@ class Translated:
 @dataclass(frozen=True)
 class Form:
     """What is made of a result. ``casts`` are the types that a whole key or value is to have, ``objects`` the fields of
-    one that is an object, ``carried`` what is kept of ``_meta`` for readers of the result. Where it ``leaves_out`` rows,
-    a NULL that is to be the whole value is none."""
+    one that is an object, ``carried`` what is kept of ``_meta`` for readers of the result. Where it ``leaves_out``
+    rows, a NULL that is to be the whole value is none."""
 
     casts: Mapping[str, str] = field(default_factory=dict)
     objects: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
