@@ -71,6 +71,16 @@ class Scope:
             return None
         return tuple((field, self.reference(alias, column(KEY, field))) for field in rows.key.fields)
 
+    def is_object(self, selection: Selection) -> bool:
+        """Whether it is a whole facet with fields."""
+        parts = selection.parts
+        item = self._named(parts[0]) if len(parts) == 2 else None
+        rows = item.rows if item is not None else self.sources[0][1] if len(parts) == 1 else None
+        if rows is None or parts[-1] not in (KEY, VALUE):
+            return False
+        what = rows.key if parts[-1] == KEY else rows.value
+        return what is not None and not what.primitive
+
     def is_element(self, selection: Selection) -> bool:
         """Whether it is of the element of a LATERAL."""
         item = self._named(selection.parts[0])

@@ -104,6 +104,7 @@ def _projected(select: Select, source: From, form: Form) -> Translated:
     values = _values(select, scope, nulls)
     keys = _keys(select, source, scope, nulls)
     if source.shared_key:
+        _refuse_objects(select, scope)
         values = list(map(_only, values))
     values = form.made(with_objects(values))
     keys = None if keys is None else form.made(keys)
@@ -126,6 +127,17 @@ def _kept_meta(select: Select, scope: Scope, carried: frozenset[metadata.Path]) 
     paths = sorted(path for path in carried if rows.records or path in rows.meta)
     texts = {path: scope.text(Selection((META, *path), select.place)) for path in paths}
     return {path: Output(metadata.column(path), text, select.place) for path, text in texts.items()}
+
+
+def _refuse_objects(select: Select, scope: Scope) -> None:
+    for each in select.projections:
+        for node in nodes(each.expression) if isinstance(each, Projection) else ():
+            if isinstance(node, Selection) and scope.is_object(node):
+                raise unsupported(
+                    node.place,
+                    f"the whole {node.parts[-1]} cannot be a value of an OUTER join of TABLEs",
+                    "Select its fields: each of them AS name.field.",
+                )
 
 
 def _only(output: Output) -> Output:

@@ -151,6 +151,8 @@ def test_places_are_kept() -> None:
         ("SELECT STREAM id FROM people OUTER JOIN cities", "1:44", "an OUTER join of a STREAM with a TABLE"),
         ("SELECT TABLE land FROM cities OUTER JOIN numbers ON cities.city = numbers._key", "1:45",
          "an OUTER join of TABLEs compares their whole keys"),
+        ("SELECT TABLE cities._value AS v FROM cities OUTER JOIN numbers", "1:28",
+         "the whole _value cannot be a value of an OUTER join of TABLEs"),
         ("SELECT TABLE land FROM cities OUTER JOIN numbers WITHIN 1h", "1:71", "WITHIN is for joins of two streams"),
         ("SELECT STREAM id FROM cities LEFT JOIN people", "1:44", "a LEFT join of a TABLE with a STREAM"),
         ("SELECT STREAM x FROM people JOIN keyed WITHIN 1h", "1:43", 'the keys of "people" and "keyed" have different'),
