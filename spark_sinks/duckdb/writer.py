@@ -420,6 +420,7 @@ class Writer:
         assert isinstance(view.state, UpsertState)  # noqa: S101 - others have statements
         windowing = view.state.windowing
         if windowing is not None and windowing.gap_us is not None:
+            sessions.put_values(self._cursor, self._register, view.state, windowing, view.values)
             sessions.put(self._cursor, view.state, windowing)
             return
         for index, (taking, values) in enumerate(zip(view.values, view.state.values, strict=True)):

@@ -146,7 +146,8 @@ def _variables(
     element = _common_element(parameters, arguments)
     if element is None:
         return None
-    found = {"": t.NULL, "MAP": t.NULL, "ELEMENT": element, "KEY": types[0].key or t.NULL if types else t.NULL}
+    key = types[0].key or t.NULL if types else t.NULL
+    found = {"": t.NULL, "MAP": t.NULL, "EACH": t.NULL, "ELEMENT": element, "KEY": key}
     if parameters and parameters[0].variable == "PAIR":
         for turn in (0, 1):
             common = common_type_of(arguments[turn::2])
@@ -183,6 +184,8 @@ def _target(parameter: Parameter, type_: SqlType, argument: Expression, element:
         return type_ if type_.kind is Kind.MAP else None
     if parameter.container == "array":
         return t.array(element)
+    if parameter.variable == "EACH":
+        return t.VARCHAR if is_unknown(argument) else type_
     if parameter.variable:
         return element
     kind = parameter.kind
