@@ -1,0 +1,79 @@
+"""Both servers with the same rows, and what they answer to composed statements."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import psycopg
+
+from tests.composed import world
+from tests.composed.choices import Choices, fewer
+from tests.composed.judge import ALLOWED, SAME, judged
+from tests.composed.queries import make
+from tests.corpus.compare import Answer, Client, answered
+
+_PARAMETERS_EACH = 5  # one statement in so many has parameters
+_BINARY_EACH = 4
+
+
+@dataclass(frozen=True)
+class Difference:
+    what: str
+    sql: str
+    values: tuple[str, ...]
+    ours: Answer
+    theirs: Answer
+
+
+class Pair:
+    """Both clients, which give up on a statement after some seconds."""
+
+    def __init__(self, ours: str, theirs: str) -> None:
+        self._ours, self._theirs = Client(ours), Client(theirs)
+        for client in (self._ours, self._theirs):
+            client.connection.execute("SET statement_timeout = '20s'")
+
+    def close(self) -> None:
+        self._ours.close()
+        self._theirs.close()
+
+    def compare(self, made: Sequence[int] | None, seed: int | None, number: int) -> tuple[Difference, list[int]]:
+        choices = Choices(seed=seed, made=made or ())
+        query, values = make(choices, parameters=number % _PARAMETERS_EACH == 0)
+        ours, theirs = (self._asked(each, query.sql, values, 0) for each in (self._ours, self._theirs))
+        what = judged(ours, theirs, ordered=query.ordered)
+        if what == SAME and number % _BINARY_EACH == 0 and not ours.error:
+            ours, theirs = (self._asked(each, query.sql, values, 1) for each in (self._ours, self._theirs))
+            if sorted(ours.rows, key=repr) != sorted(theirs.rows, key=repr) and not _inexact(theirs):
+                what = "binary"
+        return Difference(what, query.sql, tuple(values), ours, theirs), choices.made
+
+    def _asked(self, client: Client, sql: str, values: Sequence[str], form: int) -> Answer:
+        said = client.connection.pgconn
+        if not values and not form:
+            return answered(said.exec_(sql.encode()))
+        return answered(said.exec_params(sql.encode(), [value.encode() for value in values], result_format=form))
+
+    def reduced(self, made: Sequence[int], number: int, what: str, trials: int = 300) -> Difference:
+        """A simpler statement that differs in the same way."""
+
+        def still(candidate: Sequence[int]) -> bool:
+            return self.compare(candidate, None, number)[0].what == what
+
+        return self.compare(fewer(made, still, trials), None, number)[0]
+
+
+def _inexact(answer: Answer) -> bool:
+    return any(oid in (700, 701, 1700, 1016) for oid, _ in answer.types)
+
+
+def differs(difference: Difference) -> bool:
+    return difference.what not in ALLOWED
+
+
+def prepare(ours: str, theirs: str) -> None:
+    """What both have beside the rows."""
+    for conninfo in (ours, theirs):
+        with psycopg.connect(conninfo, autocommit=True) as connection:
+            world.add_types(connection)
