@@ -75,15 +75,10 @@ class Generator:
             kind, atom, texts = place[1], place[2], place[3]
             if texts is not None:
                 text = self.choices.one(texts.split("|"))
-                return text if not kind else self._constant_text(text)
+                return text if not kind else _constant(text, kind)
             return self._atom(kind, scope) if atom else self.expression(kind, scope, depth)
 
         return _PLACE.sub(made, form)
-
-    def _constant_text(self, text: str) -> str:
-        if re.fullmatch(r"-?\d+(\.\d+)?", text):
-            return text if not text.startswith("-") else f"({text})"
-        return "'" + text.replace("'", "''") + "'"
 
     def _atom(self, kind: str, scope: Scope) -> str:
         columns = scope.of(kind)
@@ -144,7 +139,7 @@ class Generator:
     def _source(self, scope: Scope, depth: int) -> tuple[str, list[Column]]:
         way = self.choices.below(10) if depth > 0 else self.choices.below(5)
         name = self._name()
-        if way <= 4 or way == 9 and not self._with:
+        if way <= 4 or (way == 9 and not self._with):
             each = world.TABLES[way if way < 3 else 0]
             return f"{each.name} AS {name}", [Column(text.format(f"{name}.{column}"), kind) for column, text, kind in world.columns(each)]
         if way == 5:
@@ -474,6 +469,12 @@ class Generator:
         if " ORDER BY " in query.sql.rsplit(")", 1)[-1]:
             return replace(query, ordered=True)
         return query
+
+
+def _constant(text: str, kind: str) -> str:
+    if kind in ("i4", "i2", "num", "f4", "f8") and re.fullmatch(r"-?\d+(\.\d+)?", text):
+        return f"({text})" if text.startswith("-") else text
+    return "'" + text.replace("'", "''") + "'"
 
 
 def _has_column(text: str, scope: Scope) -> bool:

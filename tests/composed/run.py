@@ -64,7 +64,7 @@ def _compared(pair: Pair, options: argparse.Namespace) -> int:
             continue
         name = summary(found.what, found.ours, found.theirs)
         classes[name] += 1
-        if classes[name] <= options.shown or found.what == "rows" and classes[name] <= 40:
+        if classes[name] <= options.shown or (found.what == "rows" and classes[name] <= 40):
             least = pair.reduced(made, number, found.what)
             print(f"--- {number} {summary(least.what, least.ours, least.theirs)}\n{least.sql} {list(least.values) or ''}")
             if least.what in ("rows", "binary"):

@@ -55,7 +55,7 @@ class Pair:
             return answered(said.exec_(sql.encode()))
         return answered(said.exec_params(sql.encode(), [value.encode() for value in values], result_format=form))
 
-    def reduced(self, made: Sequence[int], number: int, what: str, trials: int = 300) -> Difference:
+    def reduced(self, made: Sequence[int], number: int, what: str, trials: int = 150) -> Difference:
         """A simpler statement that differs in the same way."""
 
         def still(candidate: Sequence[int]) -> bool:
