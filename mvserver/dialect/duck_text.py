@@ -32,7 +32,9 @@ def written(tree: exp.Expr) -> str:
 
 def last_written(tree: exp.Expr) -> str:
     """The text of a tree that is needed for nothing else. 54001 where DuckDB would make too much of it."""
-    if _calls(tree) < 2:  # nothing is nested in anything
+    calls = _calls(tree)
+    if calls < 2 and not (calls and any(node is not tree for node in tree.find_all(exp.Query))):
+        # nothing is nested in anything
         return trees.last_written(tree, Interruptible())
     return trees.last_written(tree, BoundOnce())
 
@@ -141,6 +143,8 @@ class _Generator(_Asking):
     def _is_bound_once(self, macro: Macro, arguments: Sequence[exp.Expr]) -> bool:
         if macro.query or any(isinstance(each, _OTHER) for each in arguments):
             return False
+        if macro.captures and any(each.find(exp.Query) is not None for each in arguments):
+            return True
         sizes = [self._size(each) for each in arguments]
         repeated = sum((times - 1) * size for times, size in zip(macro.times, sizes, strict=False) if times > 1)
         return repeated > limits.MACRO_REPEATS_MAX

@@ -179,13 +179,14 @@ EDGE_MACROS: tuple[str, ...] = tuple(
         # DuckDB's own leaves empty objects and arrays in one line
         r"""_json_pretty(j) AS regexp_replace(json_pretty(CAST(j AS JSON)),
             '(?m)^( *)((?:"(?:[^"\\]|\\.)*": )?)([{\[])([}\]])(,?)$', '\1\2\3' || chr(10) || '\1\4\5', 'g')""",
-        "_json_timestamp(x) AS replace(CAST(x AS VARCHAR), ' ', 'T')",
+        "_json_timestamp(x) AS regexp_replace({system}.fn._time_out(x), ' ', 'T')",
         *(
             f"""_json_{kind}(x) AS CASE WHEN isfinite(x) THEN CAST({{system}}.fn._{kind}_out(x) AS JSON)
                 ELSE to_json({{system}}.fn._{kind}_out(x)) END"""
             for kind in ("float8", "float4")
         ),
-        """_json_timestamptz(x) AS regexp_replace(replace(CAST(x AS VARCHAR), ' ', 'T'), '([+-]\\d\\d)$', '\\1:00')""",
+        """_json_timestamptz(x) AS regexp_replace(
+            regexp_replace({system}.fn._time_out(x), ' ', 'T'), '([+-]\\d\\d)( BC)?$', '\\1:00\\2')""",
         """_json_length(j) AS CASE json_type(j) WHEN 'ARRAY' THEN CAST(json_array_length(j) AS INTEGER)
             WHEN 'OBJECT' THEN error('cannot get array length of a non-array')
             ELSE CASE WHEN json_type(j) IS NOT NULL THEN error('cannot get array length of a scalar') END END""",

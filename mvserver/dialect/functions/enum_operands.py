@@ -46,6 +46,18 @@ def unify_rows(tree: exp.Expr, type_of: TypeOf) -> None:
             _unify(values, column, type_of)
 
 
+def add_missing(tree: exp.Expr, type_of: TypeOf) -> bool:
+    """Functions of enums and what they are given, where DuckDB's own would not take it: in place, inner ones first."""
+    changed = False
+    for node in interrupts.asking(reversed(list(tree.walk(bfs=True)))):
+        made = rewritten(node, type_of) if _is_function(node) or isinstance(node, _CHOICES) else None
+        if made is not None:
+            changed = True
+            if made is not node:
+                node.replace(made)
+    return changed
+
+
 def rewritten(node: exp.Expr, type_of: TypeOf) -> exp.Expr | None:
     """What stands for the node; None where it has nothing to do with enums."""
     if isinstance(node, exp.Anonymous):

@@ -49,6 +49,7 @@ _READ = {
 _CLOCKS = (exp.DType.TIME, exp.DType.INTERVAL)
 _TEXT_OF: dict[str, str] = {
     "DOUBLE": "_float8_out", "FLOAT": "_float4_out", "INTERVAL": "_interval_out", "BLOB": "_bytea_out",
+    "DATE": "_time_out", "TIMESTAMP": "_time_out", "TIMESTAMP WITH TIME ZONE": "_time_out",
     "DOUBLE[]": "_float8_array_out", "FLOAT[]": "_float8_array_out", "BOOLEAN[]": "_bool_array_out",
 }  # fmt: skip
 """Macros that write a value of DuckDB's type as PostgreSQL does."""
@@ -116,10 +117,12 @@ class TypedRewriting:
 
     def add_missing(self) -> bool:
         """What DuckDB does not bind; True when there was some."""
+        enums_added = enum_operands.present(self._tree) and enum_operands.add_missing(self._tree, self._type)
         periods_added = periods.add_missing(self._tree, self._type)
         binary_added = binary_functions.add_missing(self._tree, self._type)
         texts_added = self._add_texts()
-        return operand_types.add_missing(self._tree, self._type) or periods_added or binary_added or texts_added
+        operators_added = operand_types.add_missing(self._tree, self._type)
+        return enums_added or periods_added or binary_added or texts_added or operators_added
 
     def _add_texts(self) -> bool:
         """Arrays among the arguments of concat, which DuckDB would join to arrays."""
@@ -346,7 +349,10 @@ class TypedRewriting:
         if kind not in _TIMES and to_char.is_number_pattern(pattern):
             return to_char.number_text(value, pattern)
         zoned = kind == "TIMESTAMP WITH TIME ZONE"
-        return to_char.time_text(value, pattern, zoned=zoned, zone=self._time_zone)
+        shown = to_char.time_text(value, pattern, zoned=zoned, zone=self._time_zone)
+        if kind not in _TIMES:
+            return shown
+        return exp.Paren(this=exp.Case(ifs=[exp.If(this=call("isfinite", value.copy()), true=shown)]))
 
     def _contains(self, whole: exp.Expr, part: exp.Expr) -> exp.Expr:
         kinds = {self._type(whole), self._type(part)}
