@@ -34,13 +34,14 @@ CONSTANTS: Mapping[str, tuple[str, ...]] = {
     "ai": ("ARRAY[1, 2]", "'{3,NULL,1}'::int[]", "'{}'::int[]", "ARRAY[NULL, 5]"),
     "ta": ("ARRAY['x', 'y']", "'{a,\"b c\",NULL}'::text[]", "ARRAY[]::text[]"),
     "mood": ("'ok'::mood", "'sad'::mood", "'happy'::mood"),
+    "fd": ("date '2024-02-29'", "date '1999-12-31'"),
 }  # fmt: skip
 """The first of each kind is the simplest."""
 
 TYPES: Mapping[str, str] = {
     "i4": "int", "i2": "smallint", "i8": "bigint", "num": "numeric(20,4)", "f4": "real", "f8": "float8", "text": "text",
     "bool": "bool", "date": "date", "time": "time", "ts": "timestamp", "tz": "timestamptz", "iv": "interval",
-    "bytea": "bytea", "uuid": "uuid", "jsonb": "jsonb", "ai": "int[]", "ta": "text[]", "mood": "mood",
+    "bytea": "bytea", "uuid": "uuid", "jsonb": "jsonb", "fd": "date", "ai": "int[]", "ta": "text[]", "mood": "mood",
 }  # fmt: skip
 
 SORTED = ("i4", "text", "i8", "num", "f8", "bool", "date", "ts", "tz", "i2", "f4", "time", "iv", "bytea", "uuid", "ai",
@@ -81,7 +82,9 @@ FORMS: Mapping[str, tuple[str, ...]] = {
         "abs({i8!})", "({i8} & {i8!})", "({i8} % nullif({i8!}, 0))", "{num!}::bigint", "{f8=1.5|2.5|-2.5|0.5}::float8::bigint",
         "gcd({i8!}, {i8!})"),
     "num": ("({num!} + {num!})", "({num!} - {num!})", "({num!} * {i4!})", "(-{num})", "abs({num})", "round({num!}, 1)",
-        "trunc({num!}, 2)", "ceil({num})", "floor({num})", "({num!} % nullif({num!}, 0))", "{i4}::numeric(12,2)",
+        "trunc({num!}, 2)", "ceil({num})", "floor({num})", "({num!} % nullif({num!}, 0))", "round({num!} / nullif({i4}, 0), 3)", "round({i4} / 3.0, 2)", "({num!} + {i4})", "({num!} - {i8!})", "round({num!}, -1)",
+        "round(({f8=1.25|2.5|-0.125}::float8)::numeric, 2)", "CAST({i4} AS numeric(8,3))", "greatest({i4}, {num!})", "coalesce({num!}, {i4})", "trunc({num!})",
+        "({jsonb} ->> 'a')::numeric(10,2)", "extract(epoch FROM ({fd} - {fd}) * interval '1 day')", "width_bucket({num!}, 0, 10, 4)::numeric", "{i4}::numeric(12,2)",
         "({i4} + 0.5)", "sign({num})", "{i8}::numeric(20,0)", "extract(epoch FROM {iv!})", "extract(second FROM {time})",
         "mod({num!}, nullif({i4}, 0)::numeric)", "div({num!}, nullif({num!}, 0))", "extract(epoch FROM {ts=2024-02-29|1999-01-04}::timestamp)",
         "{text=1.5|2.50|-0.1}::numeric(10,2)", "{num!}::numeric(12,1)"),
@@ -103,7 +106,14 @@ FORMS: Mapping[str, tuple[str, ...]] = {
         "jsonb_typeof({jsonb})", "md5({text})", "encode({bytea}, {text=hex|base64})", "{text}::varchar(3)",
         "regexp_replace({text}, {text=[aeiou]|^.|\\s}, '#', 'g')", "substring({text} FROM {text=[a-z]+|(.).})",
         "quote_literal({text})", "quote_ident({text})", "format('%s/%s', {text}, {i4})", "chr(ascii({text=a|Z}) + 1)",
-        "string_agg_free({text})", "CAST({num!} AS text)", "pg_typeof({i4})::text", "min_text({text})"),
+        "CAST({num!} AS text)", "pg_typeof({i4})::text",
+        "to_char({tz}, {text=YYYY-MM-DD HH24:MI:SS OF|Mon DD, YYYY})", "format('%I.%L', {text}, {text})", "({text} || {date})", "({bool} || {text})",
+        "({num!} || {text})", "({text} || {ts})", "concat({date}, {ts}, {f8}, {ai})", "concat_ws(', ', {bool}, {num!}, {tz}, {ta})",
+        "regexp_substr({text}, {text=[a-z]+|.$})",
+        "regexp_replace({text}, {text=(.)(.)|e}, {text=\\2\\1|<\\&>})", "trim(BOTH {text=a|T } FROM {text})", "{text}::char(3)", "{num!}::numeric(12,1)::text",
+        "encode({text}::bytea, 'hex')", "btrim({text}, 'T ')", "CASE {text} WHEN 'Tea' THEN 'one' WHEN NULL THEN 'none' ELSE {text} END",
+        "(({text})::varchar(4) || '|')", "upper(left({text}, 1)) || lower(substr({text}, 2))", "to_char({iv!}, {text=HH24:MI:SS|DD HH24})", "{i2}::text", "{f4}::text",
+        "lower({mood}::text)", "to_hex({i4})", "substring({text}, '(.)$')", "array_to_string(ARRAY(SELECT DISTINCT x FROM unnest({ta}) AS z(x) ORDER BY x), '+')"),
     "bool": ("({bool} AND {bool})", "({bool} OR {bool})", "(NOT {bool})", "({bool} IS TRUE)", "({bool} IS NOT FALSE)",
         "({bool} IS UNKNOWN)", "({text} LIKE {text=%a%|_e%|x\\_%|%|50\\%})", "({text} NOT ILIKE {text=t%|%É%})",
         "({text} LIKE {text!})", "({text} LIKE 'a$_%' ESCAPE '$')", "({text} ~ {text=^[A-Z]|e|[[:alpha:]]+$|\\d})",
@@ -112,7 +122,13 @@ FORMS: Mapping[str, tuple[str, ...]] = {
         "({ai} && {ai})", "({i4} = ANY ({ai}))", "({text} = ANY ({ta}))", "({i4} <> ALL ({ai}))", "({i4} IN ({i4}, {i4}, NULL))",
         "isfinite({ts})", "isfinite({date})", "({jsonb} = {jsonb})", "({i4} = {i8})", "({i4} < {num!})", "({num!} = {f8})",
         "({date} < {ts})", "({date} = {tz})", "({ts} <= {tz})", "({i2} > {i8})", "({f4} = {f8})", "({i8} >= {f8})",
-        "({text} > {text!})", "(({date}, {date}) OVERLAPS ({date}, {date}))", "({i4}::bool)"),
+        "({text} > {text!})", "(({date}, {date}) OVERLAPS ({date}, {date}))", "({i4}::bool)", "({text} LIKE ANY (ARRAY['%a', {text!}]))",
+        "({text} NOT SIMILAR TO '%(a|e)_?')", "({text} ^@ {text!})", "({date} IS DISTINCT FROM {ts}::date)", "(({i4}, {text}, {date}) <= ({i4!}, {text!}, {date!}))",
+        "(({ts}, interval '1 day') OVERLAPS ({ts}, interval '2 hours'))", "({ta} @> ARRAY[{text!}]::text[])", "({ai} = ARRAY[{i4!}, {i4!}])", "({ai} < {ai})",
+        "({ta} <@ {ta})", "({mood} = {text=ok|sad})", "({mood} > {text=sad|ok})", "({uuid} = {text=a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11})", "({iv} > {iv!})",
+        "({date} BETWEEN {text=2024-01-01|1999-12-31} AND {text=2024-12-31|infinity})", "({i4} IN (VALUES ({i4!}), ({i4!})))", "({text} IN (VALUES ({text!}), (NULL)))",
+        "({jsonb} ?| ARRAY['a', 'z'])", "({jsonb} IS NULL)", "({bool} = ANY (ARRAY[{bool}, NULL]))", "({i4} = ALL ({ai}))", "({text} COLLATE \"C\" < {text!})",
+        "(NOT ({bool} IS DISTINCT FROM {bool}))", "({i4} BETWEEN {i8!} AND {num!})", "({num!} NOT IN ({i4!}, {num!}))", "regexp_like({text}, {text=^t|E}, 'i')"),
     "date": ("({date!} + {i4=1|-30|365})", "({date!} - {i4=1|30})", "{ts}::date", "{tz}::date", "date_trunc('month', {date})::date",
         "make_date(2024, {i4=1|2|12}, {i4=1|29})", "{text=2024-01-31|2024-02-29}::date",
         "to_date({text=2024-03-01|1999-12-31}, 'YYYY-MM-DD')"),
@@ -131,17 +147,17 @@ FORMS: Mapping[str, tuple[str, ...]] = {
     "uuid": ("{text=a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11|11111111222233334444555555555555}::uuid",),
     "jsonb": ("to_jsonb({i4})", "to_jsonb({text}::text)", "to_jsonb({bool})", "to_jsonb({ai})", "to_jsonb({date})", "to_jsonb({ts})",
         "jsonb_build_object('k', {i4}, 'l', {text}::text)", "jsonb_build_array({i4}, {text}::text, {bool})", "({jsonb} -> 'a')", "(jsonb_build_array({i4}, {bool}) -> 0)",
-        "({jsonb} #> '{b,1}')", "({jsonb} || '{\"z\": 1}')", "({jsonb} - 'a')", "jsonb_strip_nulls({jsonb})", "to_jsonb({ta})"),
+        "({jsonb} #> '{b,1}')", "({jsonb} || '{\"z\": 1}')", "({jsonb} - 'a')", "jsonb_strip_nulls({jsonb})", "to_jsonb({ta})", "jsonb_build_object('t', {ts}, 'd', {date}, 'f', {f8})"),
     "ai": ("ARRAY[{i4}, {i4}]", "({ai} || {ai})", "({ai} || {i4})", "({i4} || {ai})", "array_append({ai}, {i4})", "array_cat({ai}, {ai})",
         "array_remove({ai}, {i4!})", "array_replace({ai}, {i4!}, {i4!})", "({ai})[1:2]", "({ai})[{i4=2|0}:{i4=3|1}]",
-        "array_positions({ai}, {i4!})", "array_prepend({i4}, {ai})", "trim_array({ai!}, 0)", "ARRAY(SELECT x FROM unnest({ai}) AS z(x) ORDER BY x)"),
+        "array_positions({ai}, {i4!})", "array_prepend({i4}, {ai})", "array_fill({i4!}, ARRAY[2])", "({ai})[{i4=2}:]", "string_to_array({text=1,2|3}, ',')::int[]", "trim_array({ai!}, 0)", "ARRAY(SELECT x FROM unnest({ai}) AS z(x) ORDER BY x)"),
     "ta": ("ARRAY[{text}, {text}]", "({ta} || {text}::text)", "({ta} || {ta})", "string_to_array({text}, {text= |a|})", "regexp_split_to_array({text}, {text=\\s+|a})",
-        "({ta})[1:1]", "array_remove({ta}, {text!})", "regexp_match({text}, {text=([a-z])(.)|zzz})", "string_to_array({text}, NULL)"),
+        "({ta})[1:1]", "array_remove({ta}, {text!})", "regexp_match({text}, {text=([a-z])(.)|zzz})", "string_to_array({text}, NULL)", "ARRAY[{text}, {text}]::text[] || {ta}", "ARRAY(SELECT upper(x) FROM unnest({ta}) AS z(x) ORDER BY x)",
+        "array_replace({ta}, {text!}, {text!})", "enum_range({mood})::text[]", "({ta} || NULL::text)"),
+    "fd": ("({fd} + {i4=1|40})", "({fd} - 1)"),
     "mood": ("enum_first({mood})", "{text=sad|ok|happy}::mood"),
 }  # fmt: skip
 """Those of each kind alone; ``forms_of`` adds those of all kinds."""
-
-FORMS = {kind: tuple(form for form in forms if "string_agg_free" not in form and "min_text" not in form) for kind, forms in FORMS.items()}
 
 
 _NAMED = {

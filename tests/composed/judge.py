@@ -8,9 +8,11 @@ from decimal import Decimal, InvalidOperation
 
 from tests.corpus.compare import Answer
 
-SAME, DIGITS, REFUSED = "same", "digits", "refused"
-ALLOWED = frozenset({SAME, DIGITS, REFUSED})
-"""Digits behind the point, and refusals with 0A000, are documented in docs/sql/postgresql.md."""
+SAME, DIGITS, REFUSED, UNTYPED = "same", "digits", "refused", "untyped"
+ALLOWED = frozenset({SAME, DIGITS, REFUSED, UNTYPED})
+"""Digits behind the point, refusals with 0A000 and parameters that nothing gives a type are documented in
+docs/sql/postgresql.md."""
+_OPEN_TYPES = ("42P18", "42883", "42804")
 
 _NUMERIC, _FLOATS, _INTEGERS = 1700, (700, 701), (20, 21, 23)
 _FIRST_OWN = 16384
@@ -18,7 +20,10 @@ _JSON = (114, 3802)
 _NUMBER = re.compile(r"-?\d+(\.\d+)?([eE][-+]?\d+)?")
 
 
-def judged(ours: Answer, theirs: Answer, *, ordered: bool) -> str:
+def judged(ours: Answer, theirs: Answer, *, ordered: bool, parameters: bool = False) -> str:
+    """In what they differ, or one of ``ALLOWED``."""
+    if parameters and theirs.error in _OPEN_TYPES:
+        return UNTYPED
     if ours.error or theirs.error:
         return _errors(ours, theirs)
     if ours.names != theirs.names:

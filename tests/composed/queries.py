@@ -173,6 +173,9 @@ class Generator:
             ("generate_series(1, 4)", "i4"), ("generate_series(5, 1, -2)", "i4"), ("generate_series(3, 1)", "i4"),
             ("generate_series(timestamp '2024-01-30', '2024-03-03', '1 month')", "ts"),
             ("generate_series(timestamptz '2024-03-30', '2024-04-01', '12 hours')", "tz"),
+            ("jsonb_array_elements('[1, \"x\", null]'::jsonb)", "jsonb"), ("jsonb_object_keys('{\"b\": 1, \"a\": 2}'::jsonb)", "text"),
+            ("regexp_split_to_table('a,b,,c', ',')", "text"), ("string_to_table('Tea tea', ' ')", "text"),
+            ("jsonb_array_elements_text('[\"a\", 2, null]'::jsonb)", "text"), ("generate_subscripts(ARRAY['p', 'q'], 1)", "i4"),
             ("unnest(ARRAY['x', NULL, 'Tea'])", "text"), ("unnest('{3,NULL,1}'::int[])", "i4"),
         ))  # fmt: skip
         return f"{text} AS {name}(c0)", [Column(f"{name}.c0", kind)]
@@ -450,6 +453,7 @@ class Generator:
         query = self.query(depth, Scope())
         if not query.ordered:
             query = self._ending(query)
+        heads = _named(heads, query.sql)
         if not heads:
             return query
         return replace(query, sql=f"WITH RECURSIVE {', '.join(heads)} {query.sql}")
@@ -469,6 +473,16 @@ class Generator:
         if " ORDER BY " in query.sql.rsplit(")", 1)[-1]:
             return replace(query, ordered=True)
         return query
+
+
+def _named(heads: list[str], sql: str) -> list[str]:
+    """Those that something names: PostgreSQL checks the others as well, but nobody waits for their rows."""
+    kept: list[str] = []
+    for head in reversed(heads):
+        name = head.partition("(")[0]
+        if any(re.search(rf"\b{name}\b(?!\.)", text) for text in (sql, *kept)):
+            kept.insert(0, head)
+    return kept
 
 
 def _constant(text: str, kind: str) -> str:

@@ -42,7 +42,7 @@ class Pair:
         choices = Choices(seed=seed, made=made or ())
         query, values = make(choices, parameters=number % _PARAMETERS_EACH == 0)
         ours, theirs = (self._asked(each, query.sql, values, 0) for each in (self._ours, self._theirs))
-        what = judged(ours, theirs, ordered=query.ordered)
+        what = judged(ours, theirs, ordered=query.ordered, parameters=bool(values))
         if what == SAME and number % _BINARY_EACH == 0 and not ours.error:
             ours, theirs = (self._asked(each, query.sql, values, 1) for each in (self._ours, self._theirs))
             if sorted(ours.rows, key=repr) != sorted(theirs.rows, key=repr) and not _inexact(theirs):
