@@ -22,7 +22,7 @@ from mvserver.sql import trees
 
 _ONCE = "_once"  # also where one is inside another: equal expressions have equal texts, as GROUP BY wants them
 _CONSTANTS = (exp.Literal, exp.Null, exp.Boolean, exp.Parameter, exp.Placeholder)
-_NOT_IN_LAMBDAS = (exp.Query, exp.Window, exp.AggFunc)
+_NOT_IN_LAMBDAS = (exp.Query, exp.Window, exp.AggFunc, exp.Any, exp.All)
 _OTHER = (exp.PropertyEQ, exp.Kwarg, exp.Lambda, exp.Star, exp.Distinct, exp.Order)
 
 

@@ -52,6 +52,25 @@ def bound_in(cursor: duckdb.DuckDBPyConnection, query: exp.Expr, outer: exp.Expr
     return None
 
 
+def columns_of(
+    cursor: duckdb.DuckDBPyConnection, source: exp.Expr, select: exp.Select, outer: exp.Expr | None
+) -> Sequence[str] | None:
+    """The names of the columns of one of the sources of ``select``; None where they cannot be told."""
+    inner = exp.Select(expressions=[exp.Star()])
+    inner.set("from_", exp.From(this=source.copy()))
+    whole = with_sources([], select, outer)
+    whole.set("expressions", [exp.Star()])
+    whole.set("joins", None)
+    whole.set("laterals", None)
+    whole.set("from_", inner.args["from_"].copy())
+    for probe in (whole, *_within(inner, select, source, outer)):
+        try:
+            return binding.bind(cursor, last_written(probe)).names
+        except SqlError:
+            continue
+    return None
+
+
 def probes(items: Sequence[exp.Expr], select: exp.Select, outer: exp.Expr | None) -> Iterator[exp.Select]:
     """One over what ``select`` reads alone; then, for what a correlated sub-query names, within the sources of the
     query around it, of the one around that, and so on."""

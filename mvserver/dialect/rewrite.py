@@ -64,6 +64,16 @@ def _settle_constants(query: PullQuery) -> None:
         constant_places.settle(root)
 
 
+def _quantifiers(query: PullQuery) -> None:
+    """``ALL (array)`` and ``SOME (array)``, which the parser takes for functions."""
+    for node in interrupts.asking(list(query.tree.find_all(exp.Anonymous))):
+        if isinstance(node.parent, exp.Binary) and compared_array(node) is not None:
+            whole = exp.All if node.name.lower() == "all" else exp.Any
+            made = whole(this=node.expressions[0])
+            made.meta.update(node.meta)
+            node.replace(made)
+
+
 def _recursive(query: PullQuery) -> None:
     recursive.settle(query.tree)
 
@@ -184,6 +194,7 @@ BY_TEXT: tuple[Pass, ...] = (
     _name_outputs,
     _take_signals,
     _settle_constants,
+    _quantifiers,
     _recursive,
     _sorting,
     _bytes,

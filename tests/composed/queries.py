@@ -245,10 +245,13 @@ class Generator:
         return text + self.choices.one(("", " DESC", " NULLS FIRST", " DESC NULLS LAST"))
 
     # --- queries ----------------------------------------------------------------------------------------------------
-    def query(self, depth: int, scope: Scope, kinds: tuple[str, ...] | None = None) -> Query:
+    def query(
+        self, depth: int, scope: Scope, kinds: tuple[str, ...] | None = None, *, named: bool = True
+    ) -> Query:
+        """Columns that are not ``named`` are named by the servers."""
         if depth > 0 and self.choices.percent(15):
             return self._set(depth, scope, kinds)
-        return self._select(depth, scope, kinds)
+        return self._select(depth, scope, kinds, named=named)
 
     def _set(self, depth: int, scope: Scope, kinds: tuple[str, ...] | None) -> Query:
         kinds = kinds or tuple(self.choices.one(OUTPUT) for _ in range(1 + self.choices.below(3)))
@@ -268,12 +271,16 @@ class Generator:
             sql += f" OFFSET {self.choices.below(4)}"
         return Query(sql, kinds, ordered=True)
 
-    def _select(self, depth: int, scope: Scope, kinds: tuple[str, ...] | None, *, bare: bool = False) -> Query:
+    def _select(
+        self, depth: int, scope: Scope, kinds: tuple[str, ...] | None, *, bare: bool = False, named: bool = True
+    ) -> Query:
         if scope.level == 0 and not scope.outer and self.choices.percent(12):
             inner, text = self._shared()
         else:
             inner, text = self._from(scope, depth)
         where, group, having = self._where(inner, depth), "", ""
+        if not named and self.choices.percent(15):
+            return Query(f"SELECT * FROM {text}{where}", ())
         if self.choices.percent(30):
             inner, group, having = self._grouped(inner, depth)
         if self.choices.percent(25):
@@ -281,7 +288,7 @@ class Generator:
         if kinds is None:
             kinds = tuple(self.choices.one(OUTPUT) for _ in range(1 + self.choices.below(4)))
         items = [self.expression(kind, inner, depth + 1) for kind in kinds]
-        selected = ", ".join(f"{item} AS c{n}" for n, item in enumerate(items))
+        selected = ", ".join(f"{item} AS c{n}" if named else item for n, item in enumerate(items))
         distinct, ending = "", ""
         if "jsonb" not in kinds and self.choices.percent(15):
             distinct = "DISTINCT "
@@ -292,6 +299,22 @@ class Generator:
                 )
         sql = f"SELECT {distinct}{selected} FROM {text}{where}{group}{having}{ending}"
         return Query(sql, kinds) if bare or ending else self._limited(sql, kinds)
+
+    def _report(self, depth: int) -> Query:
+        """As tools write them: groups by places or names of columns, sorted by them."""
+        inner, text = self._from(Scope(), depth)
+        where = self._where(inner, depth)
+        kinds = [self.choices.one(("date", "text", "ts", "i4", "tz", "bool", "mood")) for _ in range(1 + self.choices.below(2))]
+        keys = [self.expression(kind, inner, 1) for kind in kinds]
+        keys = [key if _has_column(key, inner) and "$" not in key and "SELECT" not in key else inner.own[0].text for key in keys]
+        values = [self._aggregate(inner, depth) for _ in range(1 + self.choices.below(3))]
+        items = [*keys, *(value.text for value in values)]
+        selected = ", ".join(f"{item} AS c{n}" for n, item in enumerate(items))
+        places = [self.choices.one((str(n + 1), f"c{n}", keys[n])) for n in range(len(keys))]
+        having = f" HAVING {self.choices.one(('count(*) > 0', 'count(*) > 1'))}" if self.choices.percent(20) else ""
+        order = ", ".join(self._ordered(self.choices.one((str(n + 1), f"c{n}"))) for n in range(len(keys)))
+        sql = f"SELECT {selected} FROM {text}{where} GROUP BY {', '.join(places)}{having} ORDER BY {order}"
+        return Query(sql, (*kinds, *(value.kind for value in values)), ordered=True)
 
     def _grouped(self, scope: Scope, depth: int) -> tuple[Scope, str, str]:
         kinds = [self.choices.one(SORTED) for _ in range(self.choices.below(3))]
@@ -450,7 +473,8 @@ class Generator:
             hint = self.choices.one(("", "", " MATERIALIZED", " NOT MATERIALIZED"))
             heads.append(f"{name}({columns}) AS{hint} ({query.sql})")
             self._with.append((name, query))
-        query = self.query(depth, Scope())
+        way = self.choices.below(6)
+        query = self._report(depth) if way == 5 else self.query(depth, Scope(), named=way < 3)
         if not query.ordered:
             query = self._ending(query)
         heads = _named(heads, query.sql)

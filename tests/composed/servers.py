@@ -15,6 +15,7 @@ from tests.corpus.compare import Answer, Client, answered
 
 _PARAMETERS_EACH = 5  # one statement in so many has parameters
 _BINARY_EACH = 4
+_ZONES = ("UTC", "America/New_York", "UTC", "Europe/Berlin", "Asia/Kolkata")
 
 
 @dataclass(frozen=True)
@@ -31,6 +32,7 @@ class Pair:
 
     def __init__(self, ours: str, theirs: str) -> None:
         self._ours, self._theirs = Client(ours), Client(theirs)
+        self._zone = "UTC"
         for client in (self._ours, self._theirs):
             client.connection.execute("SET statement_timeout = '20s'")
 
@@ -39,6 +41,7 @@ class Pair:
         self._theirs.close()
 
     def compare(self, made: Sequence[int] | None, seed: int | None, number: int) -> tuple[Difference, list[int]]:
+        self._set_zone(_ZONES[number // 7 % len(_ZONES)])
         choices = Choices(seed=seed, made=made or ())
         query, values = make(choices, parameters=number % _PARAMETERS_EACH == 0)
         ours, theirs = (self._asked(each, query.sql, values, 0) for each in (self._ours, self._theirs))
@@ -48,6 +51,12 @@ class Pair:
             if sorted(ours.rows, key=repr) != sorted(theirs.rows, key=repr) and not _inexact(theirs):
                 what = "binary"
         return Difference(what, query.sql, tuple(values), ours, theirs), choices.made
+
+    def _set_zone(self, zone: str) -> None:
+        if zone != self._zone:
+            for client in (self._ours, self._theirs):
+                client.connection.execute(f"SET TimeZone = '{zone}'".encode())
+            self._zone = zone
 
     def _asked(self, client: Client, sql: str, values: Sequence[str], form: int) -> Answer:
         said = client.connection.pgconn

@@ -18,6 +18,8 @@ from mvserver.dialect.marks import UNTYPED
 
 _ARITHMETIC = (exp.Add, exp.Sub, exp.Mul, exp.Div, exp.Mod)
 _COMPARISONS = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.NullSafeEQ, exp.NullSafeNEQ)
+_NO_OPERANDS = (exp.Null, exp.Any, exp.All)
+"""Of ``x = ANY (...)`` each element is one."""
 _CALLS = (exp.Coalesce, exp.Greatest, exp.Least, exp.Nullif)
 _INTEGERS = {"SMALLINT": "smallint", "INTEGER": "integer", "BIGINT": "bigint"}
 _NUMBERS = ("DECIMAL", "DOUBLE", "FLOAT")
@@ -86,7 +88,7 @@ def _alike(node: exp.Expr) -> Sequence[Sequence[exp.Expr | None]]:
 
 def _pairs(operands: Sequence[exp.Expr | None]) -> list[tuple[exp.Expr, exp.Expr]]:
     """Each text with the first operand that is none, or with the next one."""
-    given = [operand for operand in operands if operand is not None and not isinstance(operand.unnest(), exp.Null)]
+    given = [operand for operand in operands if operand is not None and not isinstance(operand.unnest(), _NO_OPERANDS)]
     found = []
     for place, constant in enumerate(given):
         others = [*given[:place], *given[place + 1 :]]
