@@ -61,9 +61,7 @@ def _is_by_name(join: exp.Expr) -> bool:
     return bool(join.args.get("using")) or str(join.args.get("method") or "").upper() == "NATURAL"
 
 
-def _columns(
-    cursor: duckdb.DuckDBPyConnection, select: exp.Select, outer: exp.Expr | None
-) -> Sequence[_Column] | None:
+def _columns(cursor: duckdb.DuckDBPyConnection, select: exp.Select, outer: exp.Expr | None) -> Sequence[_Column] | None:
     """None where those of a source cannot be told: DuckDB's order stays."""
     sources = sources_of(select)
     joins: Sequence[exp.Expr] = select.args.get("joins") or []

@@ -37,8 +37,8 @@ OF_DUCKDB: dict[str, tuple[int, ...]] = {
 @dataclass(frozen=True)
 class Macro:
     """``size`` of its text without arguments, in tokens, and ``times`` that each argument stands in it, all with the
-    macros that it calls. One with a ``query`` or an aggregate inside cannot stand in a lambda; one that ``captures`` has
-    arguments in lambdas of its own, which cannot be queries."""
+    macros that it calls. One with a ``query`` or an aggregate inside cannot stand in a lambda; one that ``captures``
+    has arguments in lambdas of its own, which cannot be queries."""
 
     size: int
     times: tuple[int, ...]
@@ -87,9 +87,7 @@ def _read(tokens: Sequence[Token], macro: Callable[[str], Macro | None]) -> Macr
     return Macro(size, times, query, captures)
 
 
-def _captures(
-    tokens: Sequence[Token], at: int, names: Sequence[str], macro: Callable[[str], Macro | None]
-) -> bool:
+def _captures(tokens: Sequence[Token], at: int, names: Sequence[str], macro: Callable[[str], Macro | None]) -> bool:
     """Whether an argument stands in a lambda, of the macro or of one that it calls."""
     inside = [False]
     while tokens[at].kind is not END and not (tokens[at].text == "," and len(inside) == 1):

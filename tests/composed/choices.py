@@ -56,7 +56,9 @@ def fewer(made: Sequence[int], still: Callable[[Sequence[int]], bool], trials: i
             start = len(best) - size
             while start >= 0 and left > 0:
                 part = best[start : start + size]
-                if better(best[:start] + best[start + size :]) or (any(part) and better(best[:start] + [0] * len(part) + best[start + size :])):
+                if better(best[:start] + best[start + size :]) or (
+                    any(part) and better(best[:start] + [0] * len(part) + best[start + size :])
+                ):
                     changed = True
                 start -= size
             size //= 2

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from decimal import Decimal, InvalidOperation
 
 from tests.corpus.compare import Answer
 
-SAME, DIGITS, REFUSED, UNTYPED = "same", "digits", "refused", "untyped"
-ALLOWED = frozenset({SAME, DIGITS, REFUSED, UNTYPED})
-"""Digits behind the point, refusals with 0A000 and parameters that nothing gives a type are documented in
-docs/sql/postgresql.md."""
-_OPEN_TYPES = ("42P18", "42883", "42804")
+SAME, DIGITS, REFUSED, UNTYPED, EVALUATED = "same", "digits", "refused", "untyped", "evaluated"
+ALLOWED = frozenset({SAME, DIGITS, REFUSED, UNTYPED, EVALUATED})
+"""What docs/sql/postgresql.md has among the differences: digits behind the point, refusals with 0A000, constants and
+parameters that nothing gives a type, and a value that one of the servers need not compute, which is an error."""
 
+_OPEN_TYPES = ("42P18", "42725", "42883", "42804")
 _NUMERIC, _FLOATS, _INTEGERS = 1700, (700, 701), (20, 21, 23)
 _FIRST_OWN = 16384
 _JSON = (114, 3802)
@@ -22,7 +21,7 @@ _NUMBER = re.compile(r"-?\d+(\.\d+)?([eE][-+]?\d+)?")
 
 def judged(ours: Answer, theirs: Answer, *, ordered: bool, parameters: bool = False) -> str:
     """In what they differ, or one of ``ALLOWED``."""
-    if parameters and theirs.error in _OPEN_TYPES:
+    if theirs.error in _OPEN_TYPES and (parameters or "unknown" in theirs.message):
         return UNTYPED
     if ours.error or theirs.error:
         return _errors(ours, theirs)
@@ -42,11 +41,11 @@ def judged(ours: Answer, theirs: Answer, *, ordered: bool, parameters: bool = Fa
 def _errors(ours: Answer, theirs: Answer) -> str:
     if ours.error == "0A000":
         return REFUSED
-    if not theirs.error:
-        return "error of ours"
-    if not ours.error:
-        return "error of PostgreSQL"
-    return SAME if ours.error[:2] == theirs.error[:2] else "SQLSTATE"
+    if ours.error[:2] == theirs.error[:2]:
+        return SAME
+    if {ours.error[:2], theirs.error[:2]} <= {"", "21", "22"}:
+        return EVALUATED
+    return "SQLSTATE" if ours.error and theirs.error else f"error of {'ours' if ours.error else 'PostgreSQL'}"
 
 
 def _known(oid: int) -> int:
@@ -94,6 +93,3 @@ def summary(what: str, ours: Answer, theirs: Answer) -> str:
         pairs = {(a[0], b[0]) for a, b in zip(ours.types, theirs.types, strict=False) if a[0] != b[0]}
         return f"types {sorted(pairs)}"
     return f"{what}: {ours.error} {said[0]} | {theirs.error} {said[1]}"
-
-
-__all__ = ["ALLOWED", "DIGITS", "REFUSED", "SAME", "judged", "replace", "summary"]

@@ -7,12 +7,31 @@ from dataclasses import dataclass, field, replace
 
 from tests.composed import world
 from tests.composed.choices import Choices
-from tests.composed.forms import CONSTANTS, NUMBERS, OUTPUT, SORTED, TYPES, forms_of
+from tests.composed.forms import CONSTANTS, OUTPUT, SORTED, TYPES, forms_of
 
 _PLACE = re.compile(r"\{([a-z0-9]*)(!?)(?:=([^{}]*))?\}")
 _PLAIN = re.compile(r"\w+(\.\w+)?(::\w+)?")
 _PARAMETER = re.compile(r"\$(\d+)")
 _BARE = re.compile(r"'[^']*'")
+
+
+_SERIES = (
+    ("generate_series(1, 4)", "i4"), ("generate_series(5, 1, -2)", "i4"), ("generate_series(3, 1)", "i4"),
+    ("generate_series(timestamp '2024-01-30', '2024-03-03', '1 month')", "ts"),
+    ("generate_series(timestamptz '2024-03-30', '2024-04-01', '12 hours')", "tz"),
+    ("jsonb_array_elements('[1, \"x\", null]'::jsonb)", "jsonb"),
+    ("jsonb_object_keys('{\"b\": 1, \"a\": 2}'::jsonb)", "text"),
+    ("regexp_split_to_table('a,b,,c', ',')", "text"), ("string_to_table('Tea tea', ' ')", "text"),
+    ("jsonb_array_elements_text('[\"a\", 2, null]'::jsonb)", "text"),
+    ("generate_subscripts(ARRAY['p', 'q'], 1)", "i4"),
+    ("unnest(ARRAY['x', NULL, 'Tea'])", "text"), ("unnest('{3,NULL,1}'::int[])", "i4"),
+)  # fmt: skip
+"""Functions that yield rows, with the kind of their column."""
+_WINDOWED = (
+    ("count(*)", "i8"), ("sum({i4})", "i8"), ("min({i4})", "i4"), ("max({text})", "text"), ("count({text})", "i8"),
+    ("bool_or({bool})", "bool"), ("sum({num!})", "num"), ("max({date})", "date"),
+)  # fmt: skip
+"""Aggregates over windows."""
 
 
 @dataclass(frozen=True)
@@ -141,7 +160,9 @@ class Generator:
         name = self._name()
         if way <= 4 or (way == 9 and not self._with):
             each = world.TABLES[way if way < 3 else 0]
-            return f"{each.name} AS {name}", [Column(text.format(f"{name}.{column}"), kind) for column, text, kind in world.columns(each)]
+            return f"{each.name} AS {name}", [
+                Column(text.format(f"{name}.{column}"), kind) for column, text, kind in world.columns(each)
+            ]
         if way == 5:
             return self._values(name)
         if way == 6:
@@ -169,15 +190,7 @@ class Generator:
         )
 
     def _series(self, name: str) -> tuple[str, list[Column]]:
-        text, kind = self.choices.one((
-            ("generate_series(1, 4)", "i4"), ("generate_series(5, 1, -2)", "i4"), ("generate_series(3, 1)", "i4"),
-            ("generate_series(timestamp '2024-01-30', '2024-03-03', '1 month')", "ts"),
-            ("generate_series(timestamptz '2024-03-30', '2024-04-01', '12 hours')", "tz"),
-            ("jsonb_array_elements('[1, \"x\", null]'::jsonb)", "jsonb"), ("jsonb_object_keys('{\"b\": 1, \"a\": 2}'::jsonb)", "text"),
-            ("regexp_split_to_table('a,b,,c', ',')", "text"), ("string_to_table('Tea tea', ' ')", "text"),
-            ("jsonb_array_elements_text('[\"a\", 2, null]'::jsonb)", "text"), ("generate_subscripts(ARRAY['p', 'q'], 1)", "i4"),
-            ("unnest(ARRAY['x', NULL, 'Tea'])", "text"), ("unnest('{3,NULL,1}'::int[])", "i4"),
-        ))  # fmt: skip
+        text, kind = self.choices.one(_SERIES)
         return f"{text} AS {name}(c0)", [Column(f"{name}.c0", kind)]
 
     def _from(self, scope: Scope, depth: int) -> tuple[Scope, str]:
@@ -224,7 +237,9 @@ class Generator:
         one, other = ({n: (text, k) for n, text, k in world.columns(world.TABLES[t])} for t in (left, right))
         common = [name for name in one if name in other]
         kind = self.choices.one(("JOIN", "LEFT JOIN", "FULL JOIN", "RIGHT JOIN"))
-        used = common if self.choices.percent(20) else sorted({self.choices.one(common), self.choices.one(("id", "i4"))})
+        used = (
+            common if self.choices.percent(20) else sorted({self.choices.one(common), self.choices.one(("id", "i4"))})
+        )
         columns = [Column(one[name][0].format(name), one[name][1]) for name in used]
         for alias, found in zip(names, (one, other), strict=True):
             columns += [Column(text.format(f"{alias}.{n}"), k) for n, (text, k) in found.items()]
@@ -245,9 +260,7 @@ class Generator:
         return text + self.choices.one(("", " DESC", " NULLS FIRST", " DESC NULLS LAST"))
 
     # --- queries ----------------------------------------------------------------------------------------------------
-    def query(
-        self, depth: int, scope: Scope, kinds: tuple[str, ...] | None = None, *, named: bool = True
-    ) -> Query:
+    def query(self, depth: int, scope: Scope, kinds: tuple[str, ...] | None = None, *, named: bool = True) -> Query:
         """Columns that are not ``named`` are named by the servers."""
         if depth > 0 and self.choices.percent(15):
             return self._set(depth, scope, kinds)
@@ -304,9 +317,15 @@ class Generator:
         """As tools write them: groups by places or names of columns, sorted by them."""
         inner, text = self._from(Scope(), depth)
         where = self._where(inner, depth)
-        kinds = [self.choices.one(("date", "text", "ts", "i4", "tz", "bool", "mood")) for _ in range(1 + self.choices.below(2))]
+        kinds = [
+            self.choices.one(("date", "text", "ts", "i4", "tz", "bool", "mood"))
+            for _ in range(1 + self.choices.below(2))
+        ]
         keys = [self.expression(kind, inner, 1) for kind in kinds]
-        keys = [key if _has_column(key, inner) and "$" not in key and "SELECT" not in key else inner.own[0].text for key in keys]
+        keys = [
+            key if _has_column(key, inner) and "$" not in key and "SELECT" not in key else inner.own[0].text
+            for key in keys
+        ]
         values = [self._aggregate(inner, depth) for _ in range(1 + self.choices.below(3))]
         items = [*keys, *(value.text for value in values)]
         selected = ", ".join(f"{item} AS c{n}" for n, item in enumerate(items))
@@ -346,7 +365,7 @@ class Generator:
             return self.expression(kind, scope, min(depth, 1))
 
         def all_keys() -> str:
-            return self._all_keys(replace(scope, own=scope.own[:3]))
+            return self._all_keys(scope)
 
         way, text = self.choices.below(20), ""
         kind = self.choices.one(SORTED)
@@ -357,7 +376,9 @@ class Generator:
             text = f"{self.choices.one(('min', 'max'))}({any_of(kind)})"
         elif way <= 7:
             of, kind = self.choices.one((("i4", "i8"), ("i2", "i8"), ("i8", "num"), ("num", "num"), ("iv", "iv")))
-            text = f"sum({self.choices.one(('', 'DISTINCT '))}{any_of(of) if of != 'num' else self._atom('num', scope)})"
+            text = (
+                f"sum({self.choices.one(('', 'DISTINCT '))}{any_of(of) if of != 'num' else self._atom('num', scope)})"
+            )
         elif way == 8:
             text, kind = f"avg({self.choices.one(('', 'DISTINCT '))}{any_of('i4')})::numeric(20,4)", "num"
         elif way == 9:
@@ -373,13 +394,13 @@ class Generator:
             text, kind = f"array_agg(DISTINCT {item} ORDER BY {item})", "ta"
         elif way == 13:
             of = self.choices.one(("i4", "text", "date", "num", "f8", "ts"))
-            text, kind = f"percentile_disc({self.choices.one(('0.5', '0', '1', '0.25'))}) WITHIN GROUP (ORDER BY {self._ordered(any_of(of))})", of
+            share, order = self.choices.one(("0.5", "0", "1", "0.25")), self._ordered(any_of(of))
+            text, kind = f"percentile_disc({share}) WITHIN GROUP (ORDER BY {order})", of
             text = text.replace(" NULLS FIRST", "").replace(" NULLS LAST", "")
         elif way == 14:
             share = self.choices.one(("0.5", "0.9"))
             text, kind = f"round(percentile_cont({share}) WITHIN GROUP (ORDER BY {any_of('i4')})::numeric, 4)", "num"
         elif way == 15:
-            of = self.choices.one(("i4", "bool", "text"))
             text, kind = f"max({any_of('i4')}) FILTER (WHERE {any_of('bool')})", "i4"
         elif way == 16:
             text, kind = f"{self.choices.one(('bit_and', 'bit_or', 'bit_xor'))}({any_of('i4')})", "i4"
@@ -395,9 +416,7 @@ class Generator:
         return Column(text, kind)
 
     def _windowed(self, scope: Scope, depth: int) -> Scope:
-        found = []
-        for _ in range(1 + self.choices.below(2)):
-            found.append(self._window(scope))
+        found = [self._window(scope) for _ in range(1 + self.choices.below(2))]
         return replace(scope, own=(*found, *scope.own))
 
     def _window(self, scope: Scope) -> Column:
@@ -414,7 +433,9 @@ class Generator:
         if way == 0:
             return Column(f"row_number() OVER ({parts}ORDER BY {whole})", "i8")
         if way == 1:
-            return Column(f"{self.choices.one(('rank', 'dense_rank'))}() OVER ({parts}ORDER BY {self._ordered(key)})", "i8")
+            return Column(
+                f"{self.choices.one(('rank', 'dense_rank'))}() OVER ({parts}ORDER BY {self._ordered(key)})", "i8"
+            )
         if way == 2:
             kind = self.choices.one(SORTED)
             name = self.choices.one(("lag", "lead"))
@@ -425,11 +446,12 @@ class Generator:
             name = self.choices.one(("first_value({})", "last_value({})", "nth_value({}, 2)"))
             return Column(f"{name.format(any_of(kind))} OVER ({parts}ORDER BY {whole}{self._frame('ROWS')})", kind)
         if way == 4:
-            return Column(f"{self.choices.one(('percent_rank', 'cume_dist'))}() OVER ({parts}ORDER BY {self._ordered(key)})", "f8")
+            return Column(
+                f"{self.choices.one(('percent_rank', 'cume_dist'))}() OVER ({parts}ORDER BY {self._ordered(key)})", "f8"
+            )
         if way == 5:
             return Column(f"ntile({1 + self.choices.below(4)}) OVER ({parts}ORDER BY {whole})", "i4")
-        aggregate, kind = self.choices.one((("count(*)", "i8"), ("sum({i4})", "i8"), ("min({i4})", "i4"), ("max({text})", "text"),
-            ("count({text})", "i8"), ("bool_or({bool})", "bool"), ("sum({num!})", "num"), ("max({date})", "date")))  # fmt: skip
+        aggregate, kind = self.choices.one(_WINDOWED)
         aggregate = self._filled(aggregate, scope, 1)
         if self.choices.percent(20):
             aggregate += f" FILTER (WHERE {any_of('bool')})"
@@ -460,7 +482,9 @@ class Generator:
         return f" {mode} {bounds}{self._exclude()}"
 
     def _exclude(self) -> str:
-        return self.choices.one(("", "", "", " EXCLUDE CURRENT ROW", " EXCLUDE TIES", " EXCLUDE GROUP", " EXCLUDE NO OTHERS"))
+        return self.choices.one(
+            ("", "", "", " EXCLUDE CURRENT ROW", " EXCLUDE TIES", " EXCLUDE GROUP", " EXCLUDE NO OTHERS")
+        )
 
     # --- statements -------------------------------------------------------------------------------------------------
     def statement(self) -> Query:
@@ -490,7 +514,8 @@ class Generator:
         cast = f"({first})::{TYPES[kind]}"
         then = self.expression(kind, scope, 2)
         limit = 2 + self.choices.below(3)
-        sql = f"SELECT 1, {cast} {operator} SELECT {name}.c0 + 1, ({then})::{TYPES[kind]} FROM {name} WHERE {name}.c0 < {limit}"
+        items = f"{name}.c0 + 1, ({then})::{TYPES[kind]}"
+        sql = f"SELECT 1, {cast} {operator} SELECT {items} FROM {name} WHERE {name}.c0 < {limit}"
         return Query(sql, ("i4", kind))
 
     def _ending(self, query: Query) -> Query:
@@ -528,6 +553,3 @@ def make(choices: Choices, *, parameters: bool) -> tuple[Query, list[str]]:
     places = {number: place for place, number in enumerate(used, start=1)}
     sql = _PARAMETER.sub(lambda found: f"${places[int(found[1])]}", query.sql)
     return replace(query, sql=sql), [generator.parameters.values[number - 1] for number in used]
-
-
-__all__ = ["NUMBERS", "Query", "make"]

@@ -10,16 +10,13 @@ import random
 import shutil
 import sys
 import tempfile
-import time
-from collections import Counter
 from pathlib import Path
 
 import psycopg
 
 from tests.clients.live_server import LiveServer
 from tests.composed import world
-from tests.composed.judge import summary
-from tests.composed.servers import Pair, differs, prepare
+from tests.composed.servers import Pair, compare_many, prepare
 
 
 def main() -> int:
@@ -50,33 +47,13 @@ def main() -> int:
 
 def _compared(pair: Pair, options: argparse.Namespace) -> int:
     print(f"seed {options.seed}")
-    until, verdicts, classes = time.monotonic() + options.seconds, Counter[str](), Counter[str]()
-    refusals = Counter[str]()
-    for number in range(options.count):
-        if time.monotonic() > until:
-            break
-        seed = options.seed * 1_000_000 + number
-        found, made = pair.compare(None, seed, number)
-        verdicts[found.what] += 1
-        if found.what == "refused":
-            refusals[summary("refused", found.ours, found.theirs).partition("|")[0]] += 1
-        if not differs(found):
-            continue
-        name = summary(found.what, found.ours, found.theirs)
-        classes[name] += 1
-        if classes[name] <= options.shown or (found.what == "rows" and classes[name] <= 40):
-            least = pair.reduced(made, number, found.what)
-            print(f"--- {number} {summary(least.what, least.ours, least.theirs)}\n{least.sql} {list(least.values) or ''}")
-            if least.what in ("rows", "binary"):
-                extra = [row for row in least.ours.rows if row not in least.theirs.rows][:3]
-                lacking = [row for row in least.theirs.rows if row not in least.ours.rows][:3]
-                print(f"   ours       {len(least.ours.rows)} {extra}\n   PostgreSQL {len(least.theirs.rows)} {lacking}", flush=True)
-    print(f"{sum(verdicts.values())} statements: {dict(verdicts)}")
-    for names in (refusals, classes):
-        for name, count in names.most_common(60):
-            print(f"{count:6} {name}")
+    found = compare_many(pair, options.seed, options.count, options.seconds, options.shown)
+    print("\n".join(found.texts))
+    print(f"{sum(found.verdicts.values())} statements: {dict(found.verdicts)}")
+    for name, count in found.classes.most_common():
+        print(f"{count:6} {name}")
     pair.close()
-    return min(len(classes), 1)
+    return min(len(found.texts), 1)
 
 
 if __name__ == "__main__":

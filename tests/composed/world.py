@@ -39,7 +39,8 @@ TABLES: tuple[Table, ...] = (
         "8" + " | NULL" * 20,
     ),
     table("things", "id",
-        "id int; i4 int; i8 bigint; n2 numeric(10,2); f8 float8; s text; b bool; d date; ts timestamp; ai int[]; e text",
+        "id int; i4 int; i8 bigint; n2 numeric(10,2); f8 float8; s text; b bool; d date; ts timestamp; ai int[]; "
+        "e text",
         "1 | 10 | 100 | 1.50 | 2.5 | 'tea' | true | '2024-02-29' | '2024-02-29 12:00:00' | ARRAY[1] | 'sad'",
         "2 | 10 | 7 | 19.99 | 0.1 | 'Tea' | NULL | '2024-01-31' | '2024-01-31 00:00:00' | NULL | 'ok'",
         "3 | NULL | NULL | NULL | NULL | NULL | false | NULL | NULL | ARRAY[2, 3] | NULL",

@@ -104,9 +104,9 @@ def _is_text(node: exp.Expr) -> bool:
 
 
 def _has_own_form(constant: exp.Expr) -> bool:
-    """As bytes or as an array. All other texts are the same bytes in DuckDB."""
+    """As bytes, as an array, or as a time before Christ. All other texts are the same bytes in DuckDB."""
     text = constant.unnest().name
-    return "\\" in text or not text.isascii() or text.lstrip().startswith(("{", "["))
+    return text.upper().endswith(" BC") or "\\" in text or not text.isascii() or text.lstrip().startswith(("{", "["))
 
 
 def _typed(node: exp.Expr, constant: exp.Expr, kind: str) -> exp.Expr | None:
@@ -114,6 +114,8 @@ def _typed(node: exp.Expr, constant: exp.Expr, kind: str) -> exp.Expr | None:
     assert isinstance(constant, exp.Literal)  # noqa: S101 - chosen by type
     if not isinstance(node, _ARITHMETIC):
         if kind.endswith("[]"):
+            return constant_of(constant, kind)
+        if kind in _TIMES and constant.name.upper().endswith(" BC"):
             return constant_of(constant, kind)
         return _bytes(constant) if kind == "BLOB" else None
     if kind in _INTEGERS:
