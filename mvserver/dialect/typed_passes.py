@@ -196,10 +196,7 @@ def _open_parameters(query: TypedPullQuery) -> None:
 
 
 def _exact_columns(query: TypedPullQuery) -> None:
-    if query.query.reads_system or not exact_columns.present(query.tree):
-        return
-    query.bound  # noqa: B018 - asked for: what DuckDB does not bind has been put in other words then
-    if query.rewriting().hand_out_columns():
+    if not query.query.reads_system and exact_columns.present(query.tree) and query.rewriting().hand_out_columns():
         query.changed()
         query.bound  # noqa: B018 - what is wrong with it is said here
 
@@ -208,7 +205,8 @@ def _unify_numerics(query: TypedPullQuery) -> None:
     """After the columns whose numerics have digits of their own."""
     if query.query.reads_system or not mixed_numerics.present(query.tree):
         return
-    query.bound  # noqa: B018 - as above
+    if _has_sets(query):
+        query.bound  # noqa: B018 - asked for: what DuckDB does not bind has been put in other words then
     if query.rewriting().unify_numerics():
         query.changed()
         query.bound  # noqa: B018 - as above
