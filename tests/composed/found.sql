@@ -73,3 +73,7 @@ SELECT e::mood > ALL (ARRAY['sad', 'ok']::mood[]), e::mood = SOME ('{sad,ok}'), 
 SELECT div(id, 2) > ALL (ARRAY[0.5, 1.5]), sum(i8) = SOME (ARRAY[0.5, 10]) FROM facts GROUP BY id ORDER BY id
 SELECT i4 > ALL ('{1,2}'), i4 = SOME (ARRAY[10, 42]), s NOT LIKE ALL (ARRAY['x%', 'T%']) FROM facts ORDER BY id
 WITH RECURSIVE r(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM r WHERE n < 3 ORDER BY 1) SELECT * FROM r
+SELECT (j::jsonb -> 'a') || '{"z": 1}', '[1]' || (j::jsonb -> 'a'), (j::jsonb -> 'a') || (j::jsonb -> 'a') FROM facts ORDER BY id
+SELECT q.x, q.x - 'a', q.x = '{}' FROM facts f, LATERAL (SELECT f.j::jsonb AS x) q WHERE id = 1
+SELECT * FROM facts f JOIN LATERAL (SELECT f.j::jsonb AS x) q ON true WHERE id = 1
+SELECT s ^@ 'T', starts_with(s, 'T') FROM facts ORDER BY id

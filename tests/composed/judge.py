@@ -13,6 +13,8 @@ ALLOWED = frozenset({SAME, DIGITS, REFUSED, UNTYPED, EVALUATED})
 parameters that nothing gives a type, and a value that one of the servers need not compute, which is an error."""
 
 _OPEN_TYPES = ("42P18", "42725", "42883", "42804")
+_OLDER_NAMES = {"bool": "?column?"}
+"""``SELECT true`` has another name since PostgreSQL 18."""
 _NUMERIC, _FLOATS, _INTEGERS = 1700, (700, 701), (20, 21, 23)
 _FIRST_OWN = 16384
 _JSON = (114, 3802)
@@ -25,7 +27,7 @@ def judged(ours: Answer, theirs: Answer, *, ordered: bool, parameters: bool = Fa
         return UNTYPED
     if ours.error or theirs.error:
         return _errors(ours, theirs)
-    if ours.names != theirs.names:
+    if [_OLDER_NAMES.get(name, name) for name in ours.names] != [_OLDER_NAMES.get(n, n) for n in theirs.names]:
         return "names"
     kinds, own_kinds = ([_known(oid) for oid, _ in each.types] for each in (theirs, ours))
     if own_kinds != kinds:

@@ -337,10 +337,8 @@ class Generator:
 
     def _grouped(self, scope: Scope, depth: int) -> tuple[Scope, str, str]:
         kinds = [self.choices.one(SORTED) for _ in range(self.choices.below(3))]
-        keys = [key for kind in kinds if _has_column(key := self.expression(kind, scope, 1), scope)]
-        kinds = kinds[: len(keys)]
-        plain = [Column(key, kind) for key, kind in zip(keys, kinds, strict=True)]
-        plain = [c for c in plain if "$" not in c.text and "SELECT" not in c.text]
+        plain = [Column(self.expression(kind, scope, 1), kind) for kind in kinds]
+        plain = [c for c in plain if _has_column(c.text, scope) and "$" not in c.text and "SELECT" not in c.text]
         keys = [c.text for c in plain]
         aggregates = [self._aggregate(scope, depth) for _ in range(1 + self.choices.below(3))]
         text = ""

@@ -22,7 +22,7 @@ def adapt(tree: exp.Expr) -> None:
             _forget_order(node)
 
 
-def _forget_order(key: exp.Ordered) -> None:
+def _forget_order(key: exp.Expr) -> None:
     """``string_agg(x, ',' ORDER BY 'constant')``: all rows are equal in it, whatever its type."""
     bare = key.this.unnest()
     is_place = isinstance(bare, exp.Literal) and not bare.is_string and bare.name.isdigit()
