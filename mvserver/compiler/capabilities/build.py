@@ -43,6 +43,7 @@ MAP = Parameter(container="map", variable="MAP")
 INTEGERS = (TINYINT, SMALLINT, INTEGER, BIGINT)
 _SCALAR = frozenset(set(Kind) - {Kind.ARRAY, Kind.MAP, Kind.STRUCT, Kind.INTERVAL, Kind.NULL})
 SCALAR_ELEMENT = Parameter(variable="ELEMENT", allowed=_SCALAR)
+COMPARED = Parameter(variable="ELEMENT", allowed=_SCALAR, compared=True)
 
 
 def on(

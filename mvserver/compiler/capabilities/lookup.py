@@ -162,6 +162,7 @@ def _common_element(parameters: Sequence[Parameter], arguments: Sequence[Express
     """The type that all ELEMENT arguments share."""
     shared: list[Expression] = []
     allowed: frozenset[Kind] | None = None
+    compared = any(parameter.compared for parameter in parameters)
     for parameter, argument in zip(parameters, arguments, strict=True):
         if parameter.variable != "ELEMENT":
             continue
@@ -174,6 +175,8 @@ def _common_element(parameters: Sequence[Parameter], arguments: Sequence[Express
         elif type_.kind is not Kind.NULL:
             return None
     common = common_type_of(shared)
+    if compared and common == t.FLOAT and any(each.type.is_numeric and each.type != t.FLOAT for each in shared):
+        common = t.DOUBLE  # PostgreSQL has no operator between real and other numbers
     return None if common is None or (allowed is not None and common.kind not in allowed) else common
 
 
