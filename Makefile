@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 
-.PHONY: help venv demo demo-kafka demo-stores test test-night test-oracle corpus check lint fast format bench clean
+.PHONY: help venv demo demo-kafka demo-stores test test-night test-oracle corpus check lint types style fast format bench clean
 
 help:
 	@echo "make demo [DEMO_SECONDS=30]   three views over live clicks; needs Java 17 or newer, nothing else"
@@ -38,12 +38,17 @@ demo-stores: venv
 
 # Beside each other: the tests wait at times.
 check: venv
-	@$(MAKE) --no-print-directory --jobs=2 --output-sync=target lint fast
+	@$(MAKE) --no-print-directory --jobs=3 --output-sync=target lint fast
 
-lint: venv
+# Two of them at once with --jobs=2.
+lint: types style
+
+types: venv
+	$(BIN)/mypy
+
+style: venv
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/mypy
 	$(BIN)/lint-imports
 
 # The tests of single rooms. Each module's tests run in one process: what they share is made once.
@@ -51,10 +56,12 @@ ROOMS := $(addprefix tests/,bench catalog compiler databricks demo dialect docs 
 fast: venv
 	$(BIN)/python -m pytest -q -n auto --dist loadfile -m "not (spark or kafka or kinesis or postgres or registry or snowflake or large or slow or night)" $(ROOMS)
 
+# The modules with tests that need services; the others need not even be read for these.
+WITH_SERVICES = $(shell grep -rlE 'mark\.(spark|kafka|kinesis|registry)\b' tests --include='test_*.py')
 # Two processes, each with a Spark and brokers of its own: one computes while the other waits for its services.
 test: venv
 	$(BIN)/python -m pytest -q -n auto --dist loadfile --no-loadscope-reorder -m "not spark and not kafka and not kinesis and not registry and not night"
-	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder -m "(spark or kafka or kinesis or registry) and not night"
+	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder -m "(spark or kafka or kinesis or registry) and not night" $(WITH_SERVICES)
 
 corpus: venv
 	$(BIN)/python -m tests.corpus.run

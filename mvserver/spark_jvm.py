@@ -21,6 +21,9 @@ from pathlib import Path
 from mvserver import limits
 
 _LOOK_S = 0.05
+_LAUNCHER_OPTIONS = (
+    "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"  # of the JVM that makes the command, in a fifth of a second
+)
 _STOP_S = 5.0  # how long a JVM may take to end after its input was closed
 
 
@@ -85,6 +88,7 @@ class LaunchedJvm:
                 stdin=subprocess.PIPE,
                 env={
                     "SPARK_LOCAL_IP": "127.0.0.1",
+                    "SPARK_LAUNCHER_OPTS": _LAUNCHER_OPTIONS,
                     **(os.environ if environment is None else environment),
                     "_PYSPARK_DRIVER_CONN_INFO_PATH": str(self._told),
                     "SPARK_CONNECT_MODE": "0",

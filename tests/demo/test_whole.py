@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.services import class_archives
+
 ROOT = Path(__file__).resolve().parents[2]
 _TIMEOUT_S = 300.0
 
@@ -19,6 +21,7 @@ _TIMEOUT_S = 300.0
 def demo(module: str, folder: Path, **settings: str) -> subprocess.Popen[str]:
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("DEMO_", "MVSERVER_"))}
     environment |= {"DEMO_DIR": str(folder), "PYTHONUNBUFFERED": "1", **settings}
+    environment[class_archives.VARIABLE] = class_archives.prepared()
     return subprocess.Popen(
         [sys.executable, "-m", module],
         cwd=ROOT,

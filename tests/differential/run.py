@@ -16,18 +16,17 @@ from tests.differential.data import csv_topic, json_topic
 from tests.differential.harness import World, compiled, differences, functions_used, oracle_session, type_differences
 from tests.differential.queries import Query, QueryWriter
 
-USES_MIN = 2  # of every function
-
 
 class DifferentialRun:
     """Counts what was written, accepted, used and found wrong."""
 
-    def __init__(self, spark: Any, folder: Path, rng: random.Random, *, rows: int) -> None:
+    def __init__(self, spark: Any, folder: Path, rng: random.Random, *, rows: int, uses_min: int) -> None:
         self._spark = spark
         self._oracle = oracle_session(spark)
         self._folder = folder
         self._rng = rng
         self._rows = rows
+        self._uses_min = uses_min  # of every function
         self._drawn: Counter[str] = Counter()
         self._programs = 0
         self.functions: Counter[str] = Counter()
@@ -59,9 +58,9 @@ class DifferentialRun:
         self._programs += 1
 
     def missing(self) -> list[str]:
-        """The functions that no two queries used."""
+        """The functions that too few queries used."""
         listed = (entry.name for entry in all_capabilities() if entry.family != "sketches")
-        return sorted(name for name in listed if self.functions[name] < USES_MIN)
+        return sorted(name for name in listed if self.functions[name] < self._uses_min)
 
     def _add(self, world: World, relation: str, narrow: bool) -> None:
         rng = self._rng

@@ -7,7 +7,6 @@ and start, which the fixture has done. Functions of a shell block hold for the l
 
 from __future__ import annotations
 
-import os
 import re
 import subprocess
 import sys
@@ -19,7 +18,7 @@ from pathlib import Path
 import pytest
 
 from tests.docs.examples import ROOT
-from tests.server.program import Program
+from tests.server.program import Program, with_spark
 from tests.server.test_http import http_port
 
 pytestmark = pytest.mark.spark
@@ -55,7 +54,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Program]:
     """As the page's first block starts it."""
     (start,) = (line for line in blocks()[0].text.splitlines() if line.startswith("mvserver serve"))
     assert start == "mvserver serve --http-port 8080"
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("MVSERVER_")}
+    environment = with_spark()
     with Program(tmp_path_factory.mktemp("web"), "--http-port", "0", environment=environment) as program:
         yield program.ready(GENEROUS_S)
 

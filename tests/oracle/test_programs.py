@@ -6,6 +6,7 @@ PostgreSQL computes from the whole input.
 
 from __future__ import annotations
 
+import datetime as dt
 import math
 import os
 import random
@@ -29,10 +30,9 @@ from tests.services.kafka import create_topic
 
 pytestmark = [pytest.mark.spark, pytest.mark.kafka, pytest.mark.postgres]
 
-SEED = 20_261_121  # of the tier that every change runs
-EACH_CHANGE = 40  # programs of the tier that every change runs
+EACH_CHANGE = 24  # programs of the tier that every change runs: each kind of clause is met, another seed each day
 PROGRAMS = int(os.environ.get("MV_ORACLE_PROGRAMS", EACH_CHANGE))
-TIMES_MIN = 3 if PROGRAMS > EACH_CHANGE else 2  # that each kind of clause is met
+ACCEPTED_TIMES_MIN = 3  # that each kind of clause is met by a longer run
 ROUNDS = 3 if PROGRAMS > EACH_CHANGE else 2  # of input, with a kill after each but the last
 SETTLE_S = 300.0
 
@@ -46,7 +46,7 @@ def live_server() -> Iterator[LiveServer]:
 def test_views_are_what_postgresql_computes(
     live_server: LiveServer, kafka_broker: KafkaBroker, postgres_server: Any
 ) -> None:
-    drawn = random.SystemRandom().getrandbits(32) if PROGRAMS > EACH_CHANGE else SEED
+    drawn = random.SystemRandom().getrandbits(32) if PROGRAMS > EACH_CHANGE else dt.date.today().toordinal()
     seed = int(os.environ.get("MV_ORACLE_SEED", drawn))
     print(f"seed {seed} (MV_ORACLE_SEED), {PROGRAMS} programs")
     rng = random.Random(seed)
@@ -58,6 +58,7 @@ def test_views_are_what_postgresql_computes(
     programs = [writer.next() for _ in range(PROGRAMS)]
     programs += [writer.forgetting() for _ in range(max(3, PROGRAMS // 14))]
     programs += [writer.chain() for _ in range(max(writer.chain_forms, PROGRAMS // 8))]
+    programs = [_written(each) if each.keys and number % 5 < 2 else each for number, each in enumerate(programs)]
     views, refused = _create(live_server, kafka_broker, names, programs)
     producer = Producer({"bootstrap.servers": kafka_broker.bootstrap})
     pieces = [topic.pieces(rng, ROUNDS) for topic in topics]
@@ -78,10 +79,12 @@ def test_views_are_what_postgresql_computes(
     print(f"{len(views)} of {len(programs)} accepted; {dict(clauses)}")
     assert len(views) >= 0.8 * len(programs), refused
     assert clauses["chain"] == sum("chain" in program.clauses for program in programs), refused
-    assert [clause for clause, times in clauses.items() if times < TIMES_MIN and clause in _EACH_SEVERAL_TIMES] == []
+    assert {clause for program in programs for clause in program.clauses} >= _EACH_MET
+    if PROGRAMS > EACH_CHANGE:
+        assert [clause for clause in sorted(_EACH_MET) if clauses[clause] < ACCEPTED_TIMES_MIN] == []
 
 
-_EACH_SEVERAL_TIMES = frozenset(
+_EACH_MET = frozenset(
     {"projection", "DISTINCT", "GROUP BY", "HAVING", "WHERE", "FILTER", "grouping sets", "changelog", "TUMBLE", "HOP"}
     | {"CUMULATE", "SESSION", "EMIT FINAL", "UNION ALL", "UNNEST", "changelog join", "written"}
     | {"forgotten groups", "STRUCT"}
@@ -103,8 +106,6 @@ def _create(
     refused = []
     for number, program in enumerate(programs):
         name = f"v{number}"
-        if program.keys and number % 5 < 2:
-            program = _written(program)
         try:
             server.run(*_statements(name, program))
         except psycopg.errors.FeatureNotSupported as error:

@@ -19,6 +19,8 @@ from typing import Any
 import psycopg
 import pytest
 
+from tests.services import class_archives
+
 READY = re.compile(rb"mvserver ready on 127\.0\.0\.1:(\d+)\n")
 START_TIMEOUT_S = 30.0
 
@@ -50,6 +52,13 @@ def without_java() -> dict[str, str]:
     """An environment in which no Java is found, so that no Spark is started."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("MVSERVER_", "JAVA_", "SPARK_"))}
     return {**kept, "PATH": ""}
+
+
+def with_spark() -> dict[str, str]:
+    """The environment of a server that starts Spark as others do: its settings are the default ones, but for where the
+    archive of Spark's classes is. Else the first server of a machine would make one, beside what is tested."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("MVSERVER_")}
+    return {**kept, class_archives.VARIABLE: class_archives.prepared()}
 
 
 class Program:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import random
 import socket
 import threading
@@ -20,7 +19,7 @@ import psycopg
 import pytest
 
 from mvserver.demo.page import PAGE, PageServer
-from tests.server.program import Program
+from tests.server.program import Program, with_spark
 from tests.server.test_http import client, http_port, wait_for
 from tests.services.axe import grave_findings
 from tests.services.chromium import Chromium
@@ -42,7 +41,7 @@ SETUP = (
 
 
 def start(folder: Path, *arguments: str) -> Program:
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("MVSERVER_")}
+    environment = with_spark()
     return Program(folder, "--http-port", "0", *arguments, environment=environment).ready(GENEROUS_S)
 
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from pathlib import Path
 
 import psycopg
 import pytest
 
-from tests.server.program import Program
+from tests.server.program import Program, with_spark
 
 pytestmark = pytest.mark.spark
 
@@ -17,7 +16,7 @@ pytestmark = pytest.mark.spark
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Program]:
     folder = tmp_path_factory.mktemp("freshness")
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("MVSERVER_")}
+    environment = with_spark()
     arguments = ("--file-poll-interval", "20ms", "--spark-driver-memory", "1GB", "--source-check-interval", "30s")
     with Program(folder, *arguments, environment=environment) as program:
         program.ready()

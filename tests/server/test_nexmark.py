@@ -16,7 +16,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from tests.server.program import Program
+from tests.server.program import Program, with_spark
 
 pytestmark = [pytest.mark.spark, pytest.mark.postgres, pytest.mark.night]  # tests/nexmark runs in every change
 
@@ -74,7 +74,7 @@ QUERIES = {  # ours, and PostgreSQL's over the tables
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Program, Path]]:
     folder = tmp_path_factory.mktemp("nexmark")
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("MVSERVER_")}
+    environment = with_spark()
     with Program(folder, "--spark-driver-memory", "1GB", environment=environment) as program:
         program.ready()
         yield program, folder / "data" / "files"

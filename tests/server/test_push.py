@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import signal
 import subprocess
@@ -19,7 +18,7 @@ import psycopg
 import pytest
 from confluent_kafka import Producer
 
-from tests.server.program import Program
+from tests.server.program import Program, with_spark
 
 pytestmark = pytest.mark.spark
 
@@ -65,7 +64,7 @@ class Stream:
 @pytest.fixture(scope="module")
 def stream(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stream]:
     folder = tmp_path_factory.mktemp("push")
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("MVSERVER_")}
+    environment = with_spark()
     arguments = ("--file-poll-interval", "20ms", "--spark-driver-memory", "1GB")
     with Program(folder, *arguments, environment=environment) as program:
         program.ready()

@@ -4,7 +4,6 @@ every kind of client, and nothing left of them: not at their end, and not after 
 from __future__ import annotations
 
 import json
-import os
 import random
 import re
 import shutil
@@ -20,7 +19,7 @@ import duckdb
 import psycopg
 import pytest
 
-from tests.server.program import Program
+from tests.server.program import Program, with_spark
 
 pytestmark = [pytest.mark.spark, pytest.mark.postgres]
 
@@ -88,7 +87,7 @@ class World:
         self.postgres.execute("CREATE TABLE users (id int PRIMARY KEY, name text, age int)")
         self.chance = random.Random(seed)
         self.fed = 0
-        self.environment = {name: value for name, value in os.environ.items() if not name.startswith("MVSERVER_")}
+        self.environment = with_spark()
         self.start()
 
     def start(self) -> None:

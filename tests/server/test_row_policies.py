@@ -7,7 +7,6 @@ are not its own.
 from __future__ import annotations
 
 import json
-import os
 import random
 import re
 import time
@@ -18,7 +17,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from tests.server.program import Program
+from tests.server.program import Program, with_spark
 from tests.server.test_http import client, sql
 
 pytestmark = pytest.mark.spark
@@ -58,7 +57,7 @@ class World:
         self.files.mkdir(parents=True)
         self.chance = random.Random(11)
         self.fed = 0
-        environment = {name: value for name, value in os.environ.items() if not name.startswith("MVSERVER_")}
+        environment = with_spark()
         arguments = ("--http-port", "0", "--file-poll-interval", "20ms", "--spark-driver-memory", "1GB")
         self.program = Program(folder, *arguments, environment=environment).ready(WITHIN_S)
 

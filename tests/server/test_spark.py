@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import threading
 import time
 from collections.abc import Iterator
@@ -14,7 +13,7 @@ import psycopg
 import pytest
 
 from tests.server import copied_rows
-from tests.server.program import Program
+from tests.server.program import Program, with_spark
 
 pytestmark = pytest.mark.spark
 
@@ -25,7 +24,7 @@ CANCELLED_WITHIN_S = 2.0  # a second is the promise
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Program]:
     folder = tmp_path_factory.mktemp("server")
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("MVSERVER_")}
+    environment = with_spark()
     arguments = ("--file-poll-interval", "20ms", "--spark-driver-memory", "1GB")
     with Program(folder, *arguments, environment=environment) as program:
         topic = folder / "data" / "files" / "clicks"

@@ -16,7 +16,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from tests.server.program import Program
+from tests.server.program import Program, with_spark
 
 pytestmark = [pytest.mark.spark]
 
@@ -42,7 +42,7 @@ class World:
         self.files = folder / "data" / "files"
         self.chance = random.Random(7)
         self.fed = 0
-        self.environment = {name: value for name, value in os.environ.items() if not name.startswith("MVSERVER_")}
+        self.environment = with_spark()
         self.start()
 
     def start(self) -> None:

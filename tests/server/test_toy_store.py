@@ -25,6 +25,7 @@ from spark_sinks.base import Entity, Position, RecordOrder
 from spark_sinks.duckdb.changes.log_reader import LogHealth, LogPositions
 from spark_sinks.kinds import KINDS
 from spark_sinks.store_kind import Source, StoreKind, StoreSettings
+from tests.services import class_archives
 
 LISTS: dict[str, list[bytes]] = {}
 NOON = dt.datetime(2024, 5, 17, 12, tzinfo=dt.UTC)
@@ -162,7 +163,8 @@ def serving(rooms: Rooms) -> Iterator[int]:
 @pytest.fixture(scope="module")
 def port(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
     folder = tmp_path_factory.mktemp("toy")
-    settings = config.load({"data_dir": str(folder / "data"), "spark_driver_memory": "1GB"}, {})
+    given = {"data_dir": str(folder / "data"), "spark_driver_memory": "1GB"}
+    settings = config.load({**given, "spark_class_archives": class_archives.prepared()}, {})
     with Rooms(settings, (*KINDS, TOY)) as rooms, serving(rooms) as port:
         rooms.start_engine()
         yield port

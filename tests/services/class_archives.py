@@ -21,12 +21,21 @@ def prepared() -> str:
     folder = cache() / "spark-classes"
     folder.mkdir(parents=True, exist_ok=True)
     archives = ClassArchives(folder)
-    settings = class_settings(SparkOptions(class_path=jars))
+    settings = _settings()
     if archives.lacks(settings):
         with (folder / "preparing").open("w") as turn:
             fcntl.flock(turn, fcntl.LOCK_EX)
             archives.make(settings, jvm_command, lambda: False)
     return str(folder)
+
+
+def settings() -> dict[str, str]:
+    """For a Spark that a test starts without a server."""
+    return dict(ClassArchives(Path(prepared())).used(_settings()))
+
+
+def _settings() -> dict[str, str]:
+    return class_settings(SparkOptions(driver_memory="1g", class_path=jars))
 
 
 def jars() -> Sequence[Path]:

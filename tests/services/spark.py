@@ -42,11 +42,17 @@ def _answers() -> bool:
 
 
 def as_the_server_starts_it(work: Path) -> Any:
+    from mvserver.streaming.spark.class_archive import ClassArchives
     from mvserver.streaming.spark.options import SparkOptions
     from mvserver.streaming.spark.session import start_session
     from spark_sinks.kinds import spark_settings
+    from tests.services import class_archives
 
-    return start_session(SparkOptions("local[2]", "1g", 50, work, stores=spark_settings()))
+    archives = ClassArchives(Path(class_archives.prepared()))
+    settings = tuple(class_archives.settings().items())
+    return start_session(
+        SparkOptions("local[2]", "1g", 50, work, extra=settings, stores=spark_settings(), archives=archives)
+    )
 
 
 @pytest.fixture(scope="package")

@@ -1,13 +1,13 @@
 """Functions of our own in Spark: text functions whose time and memory are bounded, and the decoder of records.
 
 Spark brings Janino, a Java compiler, and Hadoop brings RE2/J, a regular expression engine without backtracking. So no
-jar is built or fetched: what is in ``java/`` is compiled when the session starts, and the classes go to executors as a
-jar.
+jar is built or fetched: what is in ``java/`` is compiled when the session starts the first time, and the classes go to
+executors as a jar.
 """
 
 from __future__ import annotations
 
-import zipfile
+from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
@@ -21,6 +21,7 @@ from mvserver import sqlstates
 from mvserver.compiler.capabilities import bounded
 from mvserver.compiler.failures import raised
 from mvserver.errors import SqlError, words_of
+from mvserver.streaming.spark.kept_classes import kept_jar
 from spark_sinks.decode import RecordFunction
 
 _PACKAGE = "mvserver"
@@ -83,15 +84,16 @@ FUNCTIONS = (
 _loaders: WeakKeyDictionary[SparkContext, Any] = WeakKeyDictionary()
 
 
-def install(session: SparkSession, work_directory: Path) -> None:
-    """Compiles and registers :data:`FUNCTIONS` in a session, and so in all that are copied from it."""
+def install(session: SparkSession, work_directory: Path, kept: Path | None = None) -> None:
+    """Compiles and registers :data:`FUNCTIONS` in a session, and so in all that are copied from it. What was compiled
+    is kept in the folder ``kept`` for other sessions."""
     context = session.sparkContext
     jvm, gateway = context._jvm, context._gateway
     assert jvm is not None and gateway is not None  # noqa: S101, PT018 - a session has both
     jar = work_directory / "mvserver-functions.jar"
-    with zipfile.ZipFile(jar, "w") as content:
-        for name, code in _compiled(jvm).items():
-            content.writestr(f"{name.replace('.', '/')}.class", code)
+    sources = _sources()
+    made_by = (str(context.version), str(jvm.java.lang.System.getProperty("java.version")))
+    jar.write_bytes(kept_jar(kept, [*made_by, *sources], lambda: _compiled(jvm, sources)))
     context._jsc.addJar(str(jar.resolve()))
     urls = gateway.new_array(jvm.java.net.URL, 1)
     urls[0] = jvm.java.io.File(str(jar.resolve())).toURI().toURL()
@@ -156,11 +158,16 @@ def check_pattern(session: SparkSession, pattern: str) -> None:
         raise raised(words_of(error)) or SqlError(sqlstates.INTERNAL_ERROR, words_of(error)) from error
 
 
-def _compiled(jvm: Any) -> dict[str, bytes]:
-    """The classes by name: those of the functions stand inside the class that has the methods."""
+def _sources() -> list[str]:
+    """Those of the functions stand inside the class that has the methods."""
+    with_functions = [_with_functions(owner) for owner in (_BOUNDED, _TEXTS, _JSON_PATHS)]
+    return [*with_functions, *map(_source, _DECODERS), _source("LiveRows"), _source("Jars")]
+
+
+def _compiled(jvm: Any, sources: Sequence[str]) -> dict[str, bytes]:
+    """The classes by name."""
     found: dict[str, bytes] = {}
-    with_functions = (_with_functions(owner) for owner in (_BOUNDED, _TEXTS, _JSON_PATHS))
-    for source in (*with_functions, *map(_source, _DECODERS), _source("LiveRows"), _source("Jars")):
+    for source in sources:
         compiler = jvm.org.codehaus.janino.SimpleCompiler()
         compiler.cook(source)
         codes = compiler.getBytecodes()

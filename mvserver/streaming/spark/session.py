@@ -100,7 +100,8 @@ def start_session(options: SparkOptions, environment: Mapping[str, str] | None =
     try:
         with _joining(environment or {}):
             session: SparkSession = builder.getOrCreate()
-        java_functions.install(session, options.work_directory)
+        kept = options.archives.folder if options.archives is not None else None
+        java_functions.install(session, options.work_directory, kept)
     except Exception as error:
         raise SqlError(
             sqlstates.SYSTEM_ERROR,
