@@ -76,12 +76,14 @@ class Session:
                 warehouse=None if options.warehouse is None else spelled(options.warehouse),
                 login_timeout=seconds,
                 network_timeout=seconds,
-                socket_timeout=max(_POLL_S, seconds),
+                socket_timeout=seconds,
                 platform_detection_timeout_seconds=0.0,  # whose machine this is, is nobody's matter
                 paramstyle="qmark",
                 application="mvserver",
                 session_parameters={**_PARAMETERS, "QUERY_TAG": tag},
             )
+        # A login is answered soon or not at all; a statement may be without an answer for longer.
+        self._connection._socket_timeout = max(_POLL_S, seconds)
 
     def run(self, sql: str, *values: Any) -> list[tuple[Any, ...]]:
         with self._executed(sql, values) as cursor:

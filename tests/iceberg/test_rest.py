@@ -88,22 +88,64 @@ def test_a_table_outside_of_the_open_folders_is_not_touched(rest: RestServer, tm
 
 
 class Page(BaseHTTPRequestHandler):
+    status, content = 200, b"<html>It works!</html>"
+
     def do_GET(self) -> None:
-        self.send_response(200)
+        self.send_response(self.status)
         self.end_headers()
-        self.wfile.write(b"<html>It works!</html>")
+        self.wfile.write(self.content)
+
+    do_POST = do_GET
 
     def log_message(self, *args: Any) -> None: ...
 
 
-def test_a_page_of_the_web_is_no_catalog(tmp_path: Path) -> None:
-    with HTTPServer(("127.0.0.1", 0), Page) as server:
-        thread = threading.Thread(target=server.handle_request, daemon=True)
+def checked(page: type[Page], tmp_path: Path, **properties: str) -> SqlError:
+    with HTTPServer(("127.0.0.1", 0), page) as server:
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
         thread.start()
-        address = f"http://127.0.0.1:{server.server_address[1]}"
+        given = {"uris": f"http://127.0.0.1:{server.server_address[1]}", **properties}
         with pytest.raises(SqlError) as caught:
-            IcebergClient("far", options(address, tmp_path), timeout_s=TIMEOUT_S).check()
+            IcebergClient("far", IcebergOptions.from_properties(given, [tmp_path]), timeout_s=TIMEOUT_S).check()
+        server.shutdown()
         thread.join()
-    assert (caught.value.sqlstate, caught.value.message) == (
-        "58000", 'store "far" gave an answer that is not understood',
-    )  # fmt: skip
+    return caught.value
+
+
+def test_a_page_of_the_web_is_no_catalog(tmp_path: Path) -> None:
+    error = checked(Page, tmp_path)
+    assert (error.sqlstate, error.message) == ("58000", 'store "far" gave an answer that is not understood')
+
+
+class Refusing(Page):
+    status = 401
+    content = b'{"error": {"message": "Not authorized", "type": "NotAuthorizedException", "code": 401}}'
+
+
+class Forbidding(Page):
+    status = 403
+    content = b'{"error": {"message": "No access", "type": "ForbiddenException", "code": 403}}'
+
+
+class NoToken(Page):
+    """Of OAuth2."""
+
+    status = 401
+    content = b'{"error": "invalid_client", "error_description": "The client is not known"}'
+
+
+@pytest.mark.parametrize(
+    ("page", "properties", "message", "words"),
+    [
+        (Refusing, {"iceberg.token": "hidden"}, 'store "far" refuses the credentials', "Not authorized"),
+        (Forbidding, {"iceberg.token": "hidden"}, 'store "far" does not allow the request', "No access"),
+        (NoToken, {"iceberg.credential": "me:hidden"}, 'store "far" refuses the credentials', "invalid_client"),
+    ],
+)
+def test_who_is_refused_is_told_so(
+    tmp_path: Path, page: type[Page], properties: dict[str, str], message: str, words: str
+) -> None:
+    error = checked(page, tmp_path, **properties)
+    assert (error.sqlstate, error.message) == ("42501", message)
+    assert words in (error.detail or "")
+    assert "hidden" not in str(error)
