@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -20,6 +21,8 @@ from mvserver.errors import SqlError, words_of
 from spark_sinks.iceberg.options import IcebergOptions
 from spark_sinks.property_values import CHECK_CREDENTIALS
 
+_NO_LOGIN = re.compile(r'authentication failed|no pg_hba\.conf entry|no password supplied|role ".*" does not exist')
+"""What PostgreSQL's client says of a login; it does not tell the SQLSTATE then."""
 _FILE_IO = "pyiceberg.io.pyarrow.PyArrowFileIO"  # no other class, whatever a catalog names
 
 
@@ -105,7 +108,7 @@ def reported(store: str) -> Iterator[None]:
     except (exceptions.UnauthorizedError, exceptions.AuthorizationExpiredError, exceptions.OAuthError) as error:
         raise _unknown(store, error) from error
     except (exceptions.RESTError, requests.RequestException, sqlalchemy.exc.SQLAlchemyError) as error:
-        if str(getattr(getattr(error, "orig", None), "sqlstate", None) or "").startswith("28"):
+        if isinstance(error, sqlalchemy.exc.OperationalError) and _NO_LOGIN.search(words_of(error)):
             raise _unknown(store, error) from error
         raise SqlError(
             sqlstates.CONNECTION_FAILURE, f'could not connect to store "{store}"', detail=_sentence(error)
