@@ -85,7 +85,10 @@ class IcebergOptions:
 
 def _rest_client(texts: Mapping[str, str]) -> dict[str, str]:
     names = {CREDENTIAL: "credential", TOKEN: "token", SCOPE: "scope", OAUTH_URI: "oauth2-server-uri"}
-    return {name: texts[key] for key, name in names.items() if key in texts}
+    found = {name: texts[key] for key, name in names.items() if key in texts}
+    if CREDENTIAL in texts:  # the catalog's own service for tokens; the client will not ask it unless it is told to
+        found.setdefault("oauth2-server-uri", f"{texts['uris'].rstrip('/')}/v1/oauth/tokens")
+    return found
 
 
 def _s3_client(texts: Mapping[str, str]) -> dict[str, str]:
