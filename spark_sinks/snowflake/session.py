@@ -65,7 +65,7 @@ class Session:
         _reach(store, options, timeout_s)
         seconds = max(1, round(timeout_s))
         with self._reported():
-            self._connection = snowflake.connector.connect(
+            self._connection: Any = snowflake.connector.connect(
                 user=options.user,
                 **({"password": options.password} if key is None else {"private_key": key}),
                 account=options.account,
