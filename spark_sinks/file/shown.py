@@ -21,7 +21,7 @@ _PARQUET, _ORC = b"PAR1", b"ORC"  # how such files begin
 _NO_CODEC = (*NO_CODEC, ".xz")
 
 
-def shown(path: Path) -> Generator[bytes]:
+def shown(path: Path) -> Generator[bytes, None, None]:
     """The records of a file in their order. XX001 for one that is not whole, 0A000 for one that cannot be looked into,
     54000 for a line that is too long. OSError where the file is gone."""
     if path.suffix in _NO_CODEC:
