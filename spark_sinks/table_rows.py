@@ -73,7 +73,7 @@ def text_of(value: Any) -> str:
         return repr(value)
     if isinstance(value, Decimal):
         return format(value, "f")
-    if isinstance(value, bytes):
+    if isinstance(value, bytes | bytearray):
         return _quoted(base64.b64encode(value).decode())
     return _quoted(str(value))
 
