@@ -54,8 +54,8 @@ def test_a_row_that_is_shown_can_be_inserted(account: Account) -> None:
     """Bytes, numbers and what is nested as INSERT INTO ENTITY takes them."""
     shape = TableShape(
         pa.schema(
-            [("k", pa.int32()), ("d", pa.decimal128(10, 2)), ("y", pa.binary()), ("m", pa.map_(pa.string(), pa.int32())),
-             ("a", pa.list_(pa.float64())), ("at", pa.timestamp("us", "UTC"))]
+            [("k", pa.int32()), ("d", pa.decimal128(10, 2)), ("y", pa.binary()),
+             ("m", pa.map_(pa.string(), pa.int32())), ("a", pa.list_(pa.float64())), ("at", pa.timestamp("us", "UTC"))]
         )
     )  # fmt: skip
     client, name = account.client, account.name("t")
