@@ -147,7 +147,9 @@ class Engine:
             for query_id in [q for q in queries.ids() if q not in wanted]:
                 dropped = queries.pop(query_id)
                 self._orphan_clean_up.drop(dropped)
-                self._isolation.pardon([each for each in dropped.sources if not self._sources.is_in_use(each)])
+                self._isolation.pardon([each for each in dropped.sources if not self._sources.is_read(each)])
+            if any(queries.get(query_id) is None for query_id in wanted):
+                self._ended.wait_own(limits.FORGET_WAIT_S)  # of a query that takes the place of another
             rows = {row.query_id: row for row in self._services.writer.ledger_subscribers()}
             for query in wanted.values():
                 known = queries.get(query.id)
@@ -203,6 +205,7 @@ class Engine:
                 return
             query = self._services.next_version(known.query)
             self._orphan_clean_up.drop(known)
+            self._ended.wait_ended(query_id)  # what it writes is told from what the new one will
             renewed = RunningQuery(query, store_versions=known.store_versions)
             self._queries.put(renewed)
             self._start_up.rebuild_derived(renewed)
