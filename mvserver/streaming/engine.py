@@ -119,9 +119,9 @@ class Engine:
             thread.start()
         for thread in threads:
             thread.join()
+        self._ended.wait_all(limits.FORGET_WAIT_S)
         self._spark.stop()
         self._isolation.close()
-        self._ended.wait_all(limits.FORGET_WAIT_S)
 
     def abandon(self) -> None:
         """Where ``stop`` takes too long: nothing is to live on behind the server."""
@@ -151,6 +151,9 @@ class Engine:
             if any(queries.get(query_id) is None for query_id in wanted):
                 self._ended.wait_own(limits.FORGET_WAIT_S)  # of a query that takes the place of another
             rows = {row.query_id: row for row in self._services.writer.ledger_subscribers()}
+            for each in filter(None, map(queries.get, wanted)):
+                if each.store_versions != self._services.store_versions(wanted[each.query.id]):
+                    each.give_up()  # all together: each may be waiting for the same store
             for query in wanted.values():
                 known = queries.get(query.id)
                 if known is None:

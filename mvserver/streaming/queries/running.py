@@ -55,6 +55,12 @@ class RunningQuery:
         own = (self.subscriber, self.sink)
         return [member for member in (*own, *(feed.subscriber for feed in self.feeds)) if member is not None]
 
+    def give_up(self) -> None:
+        """What it writes stops soon, and nothing is waited for."""
+        for writing in (self.sink, self.relay):
+            if writing is not None:
+                writing.give_up()
+
     def terminate(self) -> None:
         if self.sink is not None:
             self.sink.stop()
