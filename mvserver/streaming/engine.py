@@ -162,9 +162,9 @@ class Engine:
                     with queries.replacing(query.id):
                         queries.put(self._start_up.renew(known, query))
                 elif query.desired_state == "terminated" and known.query.desired_state != "terminated":
-                    known.terminate()
+                    self._terminate(known)
                 elif query.desired_state == "running" and known.query.desired_state == "terminated":
-                    known.run_again(skip_rejected=False)
+                    self._run_again(known, skip_rejected=False)
                 if known is not None:
                     known.query = query
             group_applications(queries.all())
@@ -184,8 +184,17 @@ class Engine:
                     self._queries.put(self._start_up.adopt(query, self._services.ledger_row(query_id)))
                 group_applications(self._queries.all())
                 return
-            known.run_again(skip_rejected=skip_rejected)
+            self._run_again(known, skip_rejected=skip_rejected)
             known.query = query
+
+    def _terminate(self, known: RunningQuery) -> None:
+        known.terminate()
+        if known.sink is not None:
+            self._ended.end(known.query.id, known.sink.stop)
+
+    def _run_again(self, known: RunningQuery, *, skip_rejected: bool) -> None:
+        self._ended.wait_ended(known.query.id)
+        known.run_again(skip_rejected=skip_rejected)
 
     def refresh(self, query_id: str) -> None:
         """A new definition version with an empty state, read again from what the source still has."""

@@ -62,8 +62,9 @@ class RunningQuery:
                 writing.give_up()
 
     def terminate(self) -> None:
+        """A sink is told to, and has still to be stopped."""
         if self.sink is not None:
-            self.sink.stop()
+            self.sink.give_up()
         if self.pipeline is not None:
             self.pipeline.terminate(self.query.id)
 
