@@ -130,8 +130,9 @@ class SourcePipelines:
             if forgotten:
                 self._ended.forget(pipeline.id, pipeline.reader, self._services.work_directory / pipeline.id)
 
-        if stopped or forgotten:
+        if stopped:
             pipeline.give_up()
+        if stopped or forgotten:
             self._ended.end(pipeline.id, end)
         else:
             end()
