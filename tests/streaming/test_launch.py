@@ -10,8 +10,10 @@ import pytest
 
 from mvserver.errors import SqlError
 from mvserver.spark_jvm import JvmStartError
+from mvserver.streaming.spark.jvm_folder import is_in_use
 from mvserver.streaming.spark.launch import LaunchedAhead, launch
 from mvserver.streaming.spark.options import OPTIONS, SparkOptions
+from tests.serving.kept import until
 
 _WAITING = [sys.executable, "-c", "import sys; sys.stdin.read()"]
 
@@ -36,6 +38,7 @@ def test_the_first_jvm_is_there_before_it_is_asked_for(tmp_path: Path) -> None:
         first = ahead(chosen)
         assert first.folder == folder
         assert first.jvm.process.poll() is None
+        until(lambda: is_in_use(folder))  # the system shows a command a moment after its program has begun
         second = ahead(chosen)  # Spark's next life
         assert second.jvm.process.pid != first.jvm.process.pid
         assert folders(tmp_path) == sorted([first.folder, second.folder])
