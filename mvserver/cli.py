@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import gc
 import getpass
 import importlib.metadata
 import sys
@@ -44,13 +43,9 @@ def version() -> str:
 def _serve(options: argparse.Namespace) -> NoReturn:
     settings = _settings(options)
     allocation.prepare()
-    gc.disable()  # what is imported stays: looking for garbage in it is a tenth of the time
-    from mvserver.server import (  # what it imports takes a second, and the other commands do not need it
-        end_at_once,
-        run,
-    )
+    from mvserver.process_end import end_at_once
+    from mvserver.start import run  # the other commands do not need what it imports
 
-    gc.enable()
     try:
         code = run(settings)
     except SqlError as error:

@@ -26,7 +26,6 @@ from spark_sinks.encode.registered_sink import RegisteredForm, RegisteredSink
 from spark_sinks.encode.written import Encode, FullName, WrittenForm
 from spark_sinks.schema_registry.base import RegistryClient
 from spark_sinks.schema_registry.book import SchemaBook
-from spark_sinks.schema_registry.client import ConfluentClient
 from spark_sinks.schema_registry.options import RegistryOptions
 
 OpenSink = Callable[[], TransactionalSink]
@@ -46,6 +45,8 @@ class SchemaRegistryClients:
 
     def client(self, registry: SchemaRegistry) -> RegistryClient:
         def make() -> RegistryClient:
+            from spark_sinks.schema_registry.client import ConfluentClient  # a fifth of what the server imports
+
             options = RegistryOptions.from_properties(registry.type, dict(registry.properties), self._folder)
             return ConfluentClient(registry.name, options)
 

@@ -1,14 +1,14 @@
 """The composition: every room is made here, once, and given what it needs; nothing else knows them all.
 
-Start order: catalog, DuckDB, listen and answer pull queries; Spark comes up in the background. Stop order: no new
-statements, running ones end, pipelines commit what they hold, Spark ends, files are closed.
+Start order: catalog, DuckDB, listen and answer pull queries; Spark, whose JVM is launched already, comes up in the
+background. Stop order: no new statements, running ones end, pipelines commit what they hold, Spark ends, files are
+closed.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-import fcntl
 import logging
 import math
 import os
@@ -16,14 +16,12 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from pathlib import Path
-from typing import Any, NoReturn
+from collections.abc import Callable, Sequence
+from typing import Any
 
 from catalog.model import Query
 from catalog.store import Catalog
-from mvserver import config, first_password, front_ends, limits, masking, sqlstates
+from mvserver import config, first_password, front_ends, limits, sqlstates
 from mvserver.collector import Collector
 from mvserver.compiler.compile import compile_select
 from mvserver.compiler.explain import explain
@@ -33,11 +31,10 @@ from mvserver.dialect.errors.duck_errors import translate
 from mvserver.errors import SqlError
 from mvserver.failpoints import Failpoints
 from mvserver.java_functions.jars import JarFolder
-from mvserver.observability import set_up_logging
 from mvserver.pgcatalog.snapshot import CatalogSnapshot
 from mvserver.pgwire.tls import Tls
 from mvserver.plugins import load_extensions, load_rewriter
-from mvserver.private_files import keep_private
+from mvserver.process_end import START_ANEW, end_at_once
 from mvserver.routing import lookup, ports
 from mvserver.routing.functions import KnownFunctions
 from mvserver.routing.router import Router
@@ -58,54 +55,48 @@ from mvserver.session.prepared import prepared_table
 from mvserver.session.services import SessionServices
 from mvserver.session.settings.setting_values import duration
 from mvserver.session.settings.settings_rows import settings_table
-from mvserver.spark_java import jvm_command
+from mvserver.spark_choice import spark_options
 from mvserver.sql import parse
 from mvserver.sql.dialect import parse_select
 from mvserver.stores import StoreRegistry
 from mvserver.streaming.engine import Engine
 from mvserver.streaming.live_relations import finished_relation, live_relations
 from mvserver.streaming.queries.engine_services import EngineServices
-from mvserver.streaming.spark.class_archive import ClassArchives
-from mvserver.streaming.spark.session import SparkOptions
+from mvserver.streaming.spark.launch import LaunchedAhead
 from mvserver.streaming.spark.supervisor import Supervision
 from spark_sinks.duckdb.ledger.commits import Commits
 from spark_sinks.duckdb.ledger.damage import user_error
 from spark_sinks.duckdb.writer import Writer
-from spark_sinks.kinds import KINDS, class_path, secret_keys, spark_settings
+from spark_sinks.kinds import KINDS
 from spark_sinks.store_kind import StoreKind, StoreSettings
 
 _log = logging.getLogger(__name__)
 
 _LOOK_EVERY_S = 0.05
-_ANEW_VARIABLE = "_MVSERVER_STARTED_ANEW"  # when the process began again for the last time
-START_ANEW = -1
-"""What :func:`run` returns in place of an exit code when the process is to begin again."""
 
 
-def run(settings: config.ServerSettings) -> int:
-    """Serves until SIGTERM or SIGINT; a second one ends the process at once. Returns the exit code, or START_ANEW."""
-    masking.declare(secret_keys())
-    set_up_logging(settings.log_level.upper())
+def serve(settings: config.ServerSettings, password: str | None, launch: LaunchedAhead) -> int:
+    """Serves until SIGTERM or SIGINT; a second one ends the process at once. Returns the exit code, or START_ANEW.
+
+    ``password`` is that of the first superuser, where it was given with the start."""
     # Statements wait for each other's turn of the interpreter; a short turn keeps look-ups fast beside long ones.
     sys.setswitchinterval(0.001)
-    password = first_password.take()
     tls = front_ends.tls_of(settings)
-    keep_private(settings.data_dir, settings.data_dir / "files")
-    with _locked(settings.data_dir), _open_rooms(settings) as rooms:
+    with _open_rooms(settings, launch) as rooms:
         first_password.provide(rooms.catalog, password, settings.password_encryption)
         rooms.collector.start()
         with asyncio.Runner(loop_factory=_new_event_loop) as runner:
             return runner.run(_serve(rooms, settings, tls))
 
 
-def _open_rooms(settings: config.ServerSettings) -> Rooms:
+def _open_rooms(settings: config.ServerSettings, launch: LaunchedAhead) -> Rooms:
     """Damage that shows while the rooms are made is noted, and the file set aside by the second opening."""
     try:
-        return Rooms(settings)
+        return Rooms(settings, launch)
     except Exception as error:
         if not Database.watch_of(settings.data_dir / VIEWS_FILE).notice(error):
             raise
-    return Rooms(settings)
+    return Rooms(settings, launch)
 
 
 def _new_event_loop() -> asyncio.AbstractEventLoop:
@@ -180,22 +171,6 @@ def _stop_soon(loop: asyncio.AbstractEventLoop, begun: asyncio.Event) -> None:
         loop.call_soon_threadsafe(begun.set)
 
 
-def end_at_once(code: int) -> NoReturn:
-    """Ends the process without a word to whatever still runs in it; with START_ANEW its program begins again."""
-    logging.shutdown()
-    sys.stdout.flush()
-    sys.stderr.flush()
-    if code == START_ANEW:
-        for number in (signal.SIGTERM, signal.SIGINT):  # an event loop that stands still would not hear them
-            signal.signal(number, signal.SIG_DFL)
-        now = time.time()
-        if now - float(os.environ.get(_ANEW_VARIABLE, "0")) < limits.START_ANEW_SOON_S:
-            time.sleep(limits.START_ANEW_PAUSE_S)
-        os.environ[_ANEW_VARIABLE] = str(now)
-        os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])  # noqa: S606 - the program that runs already
-    os._exit(code)
-
-
 async def _wait_for_left_work(rooms: Rooms, ending: Ending) -> None:
     """DuckDB is not closed under statements that do not stop; nor are they waited for long."""
     ends = time.monotonic() + limits.SHUTDOWN_GRACE_S
@@ -209,15 +184,17 @@ async def _wait_for_left_work(rooms: Rooms, ending: Ending) -> None:
 class Rooms:
     """All rooms, opened in the order of the start and closed in the reverse."""
 
-    def __init__(self, settings: config.ServerSettings, kinds: Sequence[StoreKind[Any]] = KINDS) -> None:
+    def __init__(
+        self, settings: config.ServerSettings, launch: LaunchedAhead, kinds: Sequence[StoreKind[Any]] = KINDS
+    ) -> None:
         self._close = contextlib.ExitStack()
         try:
-            self._open(settings, kinds)
+            self._open(settings, launch, kinds)
         except BaseException:
             self._close.close()
             raise
 
-    def _open(self, settings: config.ServerSettings, kinds: Sequence[StoreKind[Any]]) -> None:
+    def _open(self, settings: config.ServerSettings, launch: LaunchedAhead, kinds: Sequence[StoreKind[Any]]) -> None:
         rewriter, extensions = load_rewriter(settings.rewriter), load_extensions(settings.extensions)
         data = settings.data_dir
         for folder in (data / "files", settings.store_config_dir, settings.jar_dir):
@@ -257,18 +234,8 @@ class Rooms:
                 compile_query=self._compile,
                 stores=self.stores,
                 writer=self.writer,
-                spark=SparkOptions(
-                    master=settings.spark_master,
-                    driver_memory=f"{settings.spark_driver_memory // 2**20}m",
-                    polling_delay_ms=max(1, round(settings.kafka_poll_interval * 1000)),
-                    work_directory=data / "spark",
-                    extra=settings.spark_conf,
-                    command=jvm_command,
-                    stores=spark_settings(kinds),
-                    class_path=lambda: class_path(settings.jar_dir, kinds),
-                    live_slots=limits.LIVE_SLOTS if settings.live_lane == "auto" else 0,
-                    archives=ClassArchives(archives) if (archives := settings.spark_class_archives) else None,
-                ),
+                spark=spark_options(settings, kinds),
+                launch=launch,
                 supervision=Supervision(settings.spark_restarts, settings.spark_answer_timeout),
                 data_directory=data,
                 records_per_trigger=settings.records_per_trigger,
@@ -427,19 +394,3 @@ class _CatalogSource:
                 return known
             self._known = CatalogSnapshot.of(self._catalog)
             return self._known
-
-
-@contextmanager
-def _locked(data_directory: Path) -> Iterator[None]:
-    """Two servers on one data directory would undo each other's work."""
-    data_directory.mkdir(parents=True, exist_ok=True)
-    with (data_directory / "server.lock").open("a+") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise SqlError(
-                sqlstates.OBJECT_IN_USE,
-                f"data directory {data_directory} is in use by another server",
-                hint="Stop the other server, or give this one another --data-dir.",
-            ) from None
-        yield

@@ -21,6 +21,9 @@ from pathlib import Path
 from mvserver import limits
 
 _LOOK_S = 0.05
+_LAUNCHER_OPTIONS = (
+    "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"  # of the JVM that makes the command, in a fifth of a second
+)
 _STOP_S = 5.0  # how long a JVM may take to end after its input was closed
 
 
@@ -72,6 +75,60 @@ def submit_command(settings: Mapping[str, str]) -> list[str]:
     return [str(home / "bin" / "spark-submit"), *options, *arguments]
 
 
+class LaunchedJvm:
+    """A JVM that comes up. Nobody has waited for it yet."""
+
+    def __init__(self, command: Sequence[str], environment: Mapping[str, str] | None = None) -> None:
+        """Raises JvmStartError where the program cannot be run."""
+        self._folder = Path(tempfile.mkdtemp(prefix="mvserver-jvm-"))
+        self._told = self._folder / "connection"
+        try:
+            self.process = subprocess.Popen(
+                command,
+                stdin=subprocess.PIPE,
+                env={
+                    "SPARK_LOCAL_IP": "127.0.0.1",
+                    "SPARK_LAUNCHER_OPTS": _LAUNCHER_OPTIONS,
+                    **(os.environ if environment is None else environment),
+                    "_PYSPARK_DRIVER_CONN_INFO_PATH": str(self._told),
+                    "SPARK_CONNECT_MODE": "0",
+                },
+                start_new_session=True,  # Ctrl-C is the server's to handle
+            )
+        except OSError as error:
+            self._remove_folder()
+            raise JvmStartError(f"the JVM could not be started: {error}") from error
+
+    def joined(self, timeout_s: float = limits.SPARK_JVM_START_S) -> SparkJvm:
+        """Waits until it can be joined. Raises JvmStartError, and then it has ended."""
+        deadline = time.monotonic() + timeout_s
+        try:
+            while not self._told.exists():  # it appears whole, by a rename
+                code = self.process.poll()
+                if code is not None:
+                    raise JvmStartError(f"the JVM ended with {exit_text(code)}", exit_signal(code))
+                if time.monotonic() > deadline:
+                    self.kill()
+                    raise JvmStartError(f"the JVM was not up within {timeout_s:g} s", signal.SIGKILL)
+                time.sleep(_LOOK_S)
+            port, secret = _connection(self._told.read_bytes())
+        except OSError as error:
+            self.kill()
+            raise JvmStartError(f"the JVM could not be joined: {error}") from error
+        finally:
+            self._remove_folder()
+        return SparkJvm(self.process, port, secret)
+
+    def kill(self) -> None:
+        """Ends and reaps it."""
+        self.process.kill()
+        self.process.wait()
+        self._remove_folder()
+
+    def _remove_folder(self) -> None:
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+
 def start_jvm(
     command: Sequence[str],
     environment: Mapping[str, str] | None = None,
@@ -80,37 +137,9 @@ def start_jvm(
     started: Callable[[subprocess.Popen[bytes]], None] = lambda process: None,
 ) -> SparkJvm:
     """Starts it and waits until it can be joined. ``started`` is told of the process at once. Raises JvmStartError."""
-    folder = Path(tempfile.mkdtemp(prefix="mvserver-jvm-"))
-    told = folder / "connection"
-    try:
-        process = subprocess.Popen(
-            command,
-            stdin=subprocess.PIPE,
-            env={
-                "SPARK_LOCAL_IP": "127.0.0.1",
-                **(os.environ if environment is None else environment),
-                "_PYSPARK_DRIVER_CONN_INFO_PATH": str(told),
-                "SPARK_CONNECT_MODE": "0",
-            },
-            start_new_session=True,  # Ctrl-C is the server's to handle
-        )
-        started(process)
-        deadline = time.monotonic() + timeout_s
-        while not told.exists():  # it appears whole, by a rename
-            code = process.poll()
-            if code is not None:
-                raise JvmStartError(f"the JVM ended with {exit_text(code)}", exit_signal(code))
-            if time.monotonic() > deadline:
-                process.kill()
-                process.wait()
-                raise JvmStartError(f"the JVM was not up within {timeout_s:g} s", signal.SIGKILL)
-            time.sleep(_LOOK_S)
-        port, secret = _connection(told.read_bytes())
-    except OSError as error:
-        raise JvmStartError(f"the JVM could not be started: {error}") from error
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
-    return SparkJvm(process, port, secret)
+    launched = LaunchedJvm(command, environment)
+    started(launched.process)
+    return launched.joined(timeout_s)
 
 
 def exit_signal(code: int) -> int | None:

@@ -6,6 +6,7 @@ The kinds are given, by default those of ``spark_sinks.kinds``: this module know
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
 from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
@@ -112,6 +113,12 @@ class StoreRegistry:
         return self._clients.get(
             store.id, store.updated_at, lambda: kind.client(store.name, self._options(store), self._settings)
         )
+
+    def check(self, store: Store) -> None:
+        kind = self.kind(store.type)
+        require_extra(kind)
+        with closing(kind.client(store.name, self._options(store), self._settings)) as client:
+            client.check()
 
     def forget(self, store_id: str) -> None:
         self._clients.forget(store_id)

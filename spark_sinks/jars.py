@@ -111,7 +111,7 @@ class Connector:
             )
 
     def add_to(self, spark: SparkSession, jar_directory: Path | None) -> None:
-        """Once per session; from the folder when all files are there, else through Ivy. 58000 when they cannot be had.
+        """Once per session; from this machine when all files are there, else by Ivy. 58000 when they cannot be had.
 
         Spark looks a data source up by the class loader of the calling thread, and ADD JAR changes that of its own
         thread alone: so every thread that is about to read by the connector comes here.
@@ -123,12 +123,11 @@ class Connector:
                 thread.setContextClassLoader(loader)
             if self in added:
                 return
-            in_folder = [jar.in_directory(jar_directory) for jar in self.jars] if jar_directory is not None else [None]
-            sources = [f"'{_escaped(path)}'" for path in in_folder if path is not None]
-            if len(sources) < len(self.jars):
-                if not self.fetched:
-                    raise self.unavailable(jar_directory)
-                sources = [jar.ivy_uri for jar in self.jars]
+            files = self.files(jar_directory)
+            if not files and not self.fetched:
+                raise self.unavailable(jar_directory)
+            # Ivy would look each up again that it has fetched before: half a second at each start.
+            sources = [f"'{_escaped(path)}'" for path in files] or [jar.ivy_uri for jar in self.jars]
             for source in sources:
                 try:
                     spark.sql(f"ADD JAR {source}")

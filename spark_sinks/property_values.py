@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from mvserver import sqlstates
 from mvserver.errors import SqlError
+
+CHECK_CREDENTIALS = "Check the properties of the store that say who the server is, and where the store is."
+"""The hint where a store does not know who asks."""
+_REGION_OF_S3 = re.compile(r"(?!\d+$)(?!-)[A-Za-z0-9-]{1,63}(?<!-)")  # services that speak its protocol have others
 
 
 def boolean(properties: Mapping[str, Any], key: str, *, default: bool | None) -> bool | None:
@@ -38,6 +43,25 @@ def stripped(key: str, value: object) -> str:
     if not isinstance(value, str) or not value.strip() or "\0" in value:
         raise SqlError(sqlstates.INVALID_PARAMETER_VALUE, f'property "{key}" must be a text')
     return value.strip()
+
+
+def region_of_s3(texts: Mapping[str, str], keys: Sequence[str]) -> str | None:
+    """The first of them that is given. The dialect has 'AWS us-east-1', too."""
+    found = next(((key, texts[key]) for key in keys if key in texts), None)
+    if found is None:
+        return None
+    name = found[1].removeprefix("AWS ")
+    if not _REGION_OF_S3.fullmatch(name):
+        raise no_region(*found)
+    return name
+
+
+def no_region(key: str, name: str) -> SqlError:
+    return SqlError(
+        sqlstates.INVALID_PARAMETER_VALUE,
+        f'property "{key}" has "{name}", which is not a region',
+        hint="It is a name as us-east-2.",
+    )
 
 
 def check_keys_of_address(texts: Mapping[str, str], key: str, secret: str, others: Sequence[str]) -> None:

@@ -1,4 +1,5 @@
-"""A row for a table of a store, of the JSON object that INSERT INTO ENTITY has. No value is rounded or guessed."""
+"""Rows of tables as JSON: one of the object that INSERT INTO ENTITY has, and what PRINT ENTITY shows of one. No value
+is rounded or guessed, and what is shown can be inserted."""
 
 from __future__ import annotations
 
@@ -6,6 +7,7 @@ import base64
 import binascii
 import datetime as dt
 import json
+import math
 from collections.abc import Mapping
 from decimal import Context, Decimal, DecimalException, Inexact
 from typing import Any
@@ -55,6 +57,29 @@ def row_of(entity: str, given: Mapping[str, Any], schema: pa.Schema) -> pa.Table
                 detail=f"{error or type(error).__name__}".rstrip(".") + ".",
             ) from error
     return pa.Table.from_arrays(columns, schema=schema)
+
+
+def text_of(value: Any) -> str:
+    """A value as JSON, with bytes as base64, times and what JSON has no number for as texts."""
+    if isinstance(value, Mapping):
+        return "{" + ", ".join(f"{_quoted(str(key))}: {text_of(each)}" for key, each in value.items()) + "}"
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(map(text_of, value))}]"
+    if isinstance(value, bool | int | None):
+        return json.dumps(value)
+    if isinstance(value, float | Decimal) and not math.isfinite(value):
+        return _quoted("NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity")
+    if isinstance(value, float):
+        return repr(value)
+    if isinstance(value, Decimal):
+        return format(value, "f")
+    if isinstance(value, bytes | bytearray):
+        return _quoted(base64.b64encode(value).decode())
+    return _quoted(str(value))
+
+
+def _quoted(text: str) -> str:
+    return json.dumps(text, ensure_ascii=False)
 
 
 def by_column(entity: str, given: Mapping[str, Any], columns: list[str]) -> dict[str, Any]:

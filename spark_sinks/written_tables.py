@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -11,6 +10,7 @@ import pyarrow as pa
 from mvserver import sqlstates
 from mvserver.errors import SqlError
 from spark_sinks.base import EntityRecord, Position
+from spark_sinks.table_rows import text_of
 
 
 class WrittenTables:
@@ -42,11 +42,10 @@ def printed(
     """Rows as JSON, numbered: a table has no order in which they came."""
     number = 0
     for batch in batches:
-        for row in batch.to_pylist():
+        for row in batch.to_pylist(maps_as_pydicts="lossy"):
             if stopped() or number == limit:
                 return
-            value = json.dumps(row, default=str, ensure_ascii=False).encode()
-            yield EntityRecord(None, value, f"row:{number}", None)
+            yield EntityRecord(None, text_of(row).encode(), f"row:{number}", None)
             number += 1
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import json
 import math
 from decimal import Decimal
 from pathlib import Path
@@ -13,7 +14,7 @@ import pytest
 
 from mvserver.errors import SqlError
 from spark_sinks.base import TableShape
-from spark_sinks.table_rows import object_of, row_of
+from spark_sinks.table_rows import object_of, row_of, text_of
 from tests.databricks.places import Workspace
 from tests.databricks.unity_server import serving
 from tests.iceberg.places import Lake
@@ -62,6 +63,25 @@ def test_values_of_each_type() -> None:
     assert made(GIVEN) == WANTED
     assert math.isnan(made('{"k": -1, "f": "NaN"}')["f"])
     assert made('{"k": 0}') == {name: 0 if name == "k" else None for name in ALL.names}
+
+
+@pytest.mark.parametrize("value", [GIVEN, '{"k": 0}', '{"k": 1, "f": "-Infinity", "m": {}, "a": [], "d": 1e-19}'])
+def test_what_is_shown_of_a_row_can_be_inserted(value: str) -> None:
+    table = row_of("e", object_of("e", value, None, {}), ALL)
+    (row,) = table.to_pylist(maps_as_pydicts="lossy")
+    text = text_of(row)
+    assert json.loads(text)["k"] == row["k"]
+    assert row_of("e", object_of("e", text, None, {}), ALL) == table
+
+
+def test_what_is_shown_of_a_row() -> None:
+    (row,) = row_of("e", object_of("e", GIVEN, None, {}), ALL).to_pylist(maps_as_pydicts="lossy")
+    assert text_of(row) == (
+        '{"k": 1, "b": true, "d": 123456789012345678.10000000000000000001, "f": 1e+300, "s": "é", "y": "/wA=", '
+        '"day": "2024-05-17", "at": "2024-05-17 01:02:03.000004", "z": "2024-05-17 01:02:03+00:00", "a": [1, null], '
+        '"m": {"p": 2}, "r": {"x": null, "y": "q"}}'
+    )
+    assert text_of([math.nan, math.inf, Decimal("NaN"), '"', 0.1]) == '["NaN", "Infinity", "NaN", "\\"", 0.1]'
 
 
 @pytest.mark.parametrize(

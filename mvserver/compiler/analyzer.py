@@ -18,8 +18,8 @@ from mvserver.compiler.finishing import Finisher
 from mvserver.compiler.grouping import grouping
 from mvserver.compiler.literals import is_unknown
 from mvserver.compiler.nested import changes_of
-from mvserver.compiler.own_aggregates import OverGroups, calls_over_aggregates, collected, own_aggregate_call
-from mvserver.compiler.own_functions import may_be_own, own_aggregate
+from mvserver.compiler.own_aggregates import OverGroups, collected, own_aggregate_call, spark_computes
+from mvserver.compiler.own_functions import own_aggregate
 from mvserver.compiler.plans import AggregateCall, Aggregation, ContinuousPlan, Output, Projection, Scan
 from mvserver.compiler.scope import Scope, ScopeColumn, ScopeTable, Source
 from mvserver.compiler.type_names import postgres_name
@@ -72,7 +72,7 @@ class Branch(enum.Enum):
 
 
 def analyze(select: exp.Expression, source: Source, branch: Branch | None = None) -> ContinuousPlan:
-    if source.aggregation is not None and (_aggregates(select) or _calls_own(select)):
+    if source.aggregation is not None and _aggregates(select):
         source = changes_of(source, source.aggregation, select)
     where_node = select.args.get("where")
     binder = Binder(source.scope, "WHERE")
@@ -96,16 +96,6 @@ def _aggregates(select: exp.Expression) -> bool:
         (isinstance(node, exp.Anonymous) and str(node.this) in AGGREGATES) or own_aggregate(node) is not None
         for item in select.expressions
         for node in item.walk()
-    )
-
-
-def _calls_own(select: exp.Expression) -> bool:
-    """Whether it computes with groups what only Spark can: their finishing is DuckDB's."""
-    return any(
-        may_be_own(node)
-        for part in (*select.expressions, select.args.get("where"))
-        if part is not None
-        for node in part.walk()
     )
 
 
@@ -198,28 +188,29 @@ def _aggregation(
         bound.append(_Bound(_typed(_bind(item, binder), item.position), binder, item.position))
     having = _bound_having(select, Binder(scope, "HAVING", calls.add, group.call))
     groups = Aggregation(scan, where, group.keys, tuple(calls.calls), (), None, grouping_sets=group.sets)
-    if any(calls_over_aggregates(each.node) for each in (*bound, *([] if having is None else [having]))):
-        return _called_over_groups(select, items, (bound, having), groups, finisher)
+    if any(spark_computes(each.node) for each in (*bound, *([] if having is None else [having]))):
+        return _over_groups(select, items, (bound, having), groups, finisher)
     outputs = _finished_outputs(items, bound, finisher)
     condition = None if having is None else _located(finisher, having)
-    plan = replace(groups, keys=finisher.keys, outputs=outputs, having=condition)
+    plan = replace(groups, keys=finisher.keys, outputs=outputs, having=condition, further=finisher.further)
     return _distinct_groups(select, items, plan, len(group.keys))
 
 
-def _called_over_groups(
+def _over_groups(
     select: exp.Expression,
     items: Sequence[_Item],
     bound: tuple[Sequence[_Bound], _Bound | None],
     groups: Aggregation,
     finisher: Finisher,
 ) -> ContinuousPlan:
-    """Where functions of users are called over the aggregates: a SELECT over the changes of the groups."""
+    """Where Spark computes with the aggregates: a SELECT over the changes of the groups."""
     outputs, having = bound
-    inside = None
-    if having is not None and not calls_over_aggregates(having.node):  # then it spares calls
-        inside, having = _located(finisher, having), None
+    inside = groups.having
+    if having is not None and not spark_computes(having.node):  # then it spares work
+        inside, having = both(inside, _located(finisher, having)), None
     written = groups.keys
-    groups = replace(groups, keys=finisher.keys, outputs=collected(groups.aggregates), having=inside)
+    further = groups.further + finisher.further
+    groups = replace(groups, keys=finisher.keys, outputs=collected(groups.aggregates), having=inside, further=further)
     columns = tuple(ScopeColumn(output.name, output.expression) for output in groups.outputs)
     source = changes_of(Source(Scope((ScopeTable(columns),)), groups.scan), groups, select)
     over = OverGroups(finisher, written, [each.expression for each in source.scope.all_columns(None, None)])
@@ -239,21 +230,22 @@ def _over_aggregation(
     scope: Scope,
     inner: Aggregation,
     where: tuple[Expression | None, Binder],
-) -> Aggregation:
+) -> ContinuousPlan:
     """A SELECT over a sub-query that aggregates: other outputs and a further condition of the same groups."""
     finisher = Finisher(inner.keys, scope, fixed=bool(inner.grouping_sets))
     bound: list[_Bound] = []
     for item in items:
         binder = Binder(scope, "SELECT")
         bound.append(_Bound(_typed(_bind(item, binder), item.position), binder, item.position))
+    condition = None
+    if where[0] is not None:
+        condition = _Bound(*where, position_of(select.args["where"].this))
+    if any(spark_computes(each.node) for each in (*bound, *([] if condition is None else [condition]))):
+        return _over_groups(select, items, (bound, condition), inner, finisher)
     outputs = _finished_outputs(items, bound, finisher)
-    condition, where_binder = where
-    if condition is not None:
-        position = position_of(select.args["where"].this)
-        condition = both(inner.having, _located(finisher, _Bound(condition, where_binder, position)))
-    else:
-        condition = inner.having
-    plan = replace(inner, keys=finisher.keys, outputs=outputs, having=condition)
+    having = inner.having if condition is None else both(inner.having, _located(finisher, condition))
+    further = inner.further + finisher.further
+    plan = replace(inner, keys=finisher.keys, outputs=outputs, having=having, further=further)
     return _distinct_groups(select, items, plan, len(inner.keys))
 
 

@@ -8,6 +8,7 @@ words that PostgreSQL has for the clause at hand.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import reduce
 
 from sqlglot import exp
 
@@ -18,7 +19,17 @@ from mvserver.compiler.capabilities.lookup import call_function, call_operator
 from mvserver.compiler.capabilities.refused import needs_constant, refusal
 from mvserver.compiler.casts import check_cast
 from mvserver.compiler.coercion import coerce, common_type, common_type_of
-from mvserver.compiler.expressions import Case, Cast, Expression, FieldAccess, Literal
+from mvserver.compiler.expressions import (
+    AggregateReference,
+    Case,
+    Cast,
+    ColumnReference,
+    Expression,
+    FieldAccess,
+    KeyReference,
+    Literal,
+    walk,
+)
 from mvserver.compiler.intervals import parse_interval
 from mvserver.compiler.literals import is_unknown, number_literal, typed_literal
 from mvserver.compiler.own_functions import call_own, is_built_in, own_aggregate
@@ -180,12 +191,11 @@ class Binder:
         return call_operator(f"is {middle}null", (self.condition(node.this, where),), position_of(node))
 
     def _between(self, node: exp.Expression) -> Expression:
-        operands = [self.bind(node.this), self.bind(node.args["low"]), self.bind(node.args["high"])]
-        straight = call_operator("between", operands, position_of(node))
+        subject, low, high = self.bind(node.this), self.bind(node.args["low"]), self.bind(node.args["high"])
+        straight = _in_range(subject, low, high, position_of(node))
         if not node.args.get("symmetric"):
             return straight
-        swapped = call_operator("between", (operands[0], operands[2], operands[1]), position_of(node))
-        return call_operator("or", (straight, swapped))
+        return call_operator("or", (straight, _in_range(subject, high, low, position_of(node))))
 
     def _in(self, node: exp.Expression) -> Expression:
         operands = [self.bind(node.this), *(self.bind(each) for each in node.expressions)]
@@ -193,6 +203,8 @@ class Binder:
         if common is None:
             for other in operands[1:]:  # name the pair that does not compare
                 call_operator("=", (operands[0], other), position_of(node))
+        if _mixes_precisions(operands):
+            return _among(operands[0], operands[1:], position_of(node))
         return call_operator("in", operands, position_of(node))
 
     def _like(self, node: exp.Expression) -> Expression:
@@ -434,6 +446,31 @@ class Binder:
         inner = Binder(self._scope, self._clause, self._aggregate)
         inner._inside_aggregate = True
         return inner.bind(node)
+
+
+_OF_ROWS = (ColumnReference, KeyReference, AggregateReference)
+
+
+def _mixes_precisions(operands: Sequence[Expression]) -> bool:
+    """Whether binary and other numbers meet, so that it matters which of them are compared with each other."""
+    kinds = {each.type.kind for each in operands if each.type.is_numeric}
+    return len(kinds) > 1 and not kinds.isdisjoint((Kind.FLOAT, Kind.DOUBLE))
+
+
+def _in_range(subject: Expression, low: Expression, high: Expression, position: int | None) -> Expression:
+    if not _mixes_precisions((subject, low, high)):
+        return call_operator("between", (subject, low, high), position)
+    bounds = (call_operator(">=", (subject, low), position), call_operator("<=", (subject, high), position))
+    return call_operator("and", bounds, position)
+
+
+def _among(subject: Expression, others: Sequence[Expression], position: int | None) -> Expression:
+    """IN as PostgreSQL reads it: several constants are a list of one type, anything else is compared by itself."""
+    constants = [each for each in others if not any(isinstance(part, _OF_ROWS) for part in walk(each))]
+    listed = constants if len(constants) > 1 else []
+    tests = [call_operator("in", (subject, *listed), position)] if listed else []
+    tests += [call_operator("=", (subject, each), position) for each in others if each not in listed]
+    return reduce(lambda one, other: call_operator("or", (one, other), position), tests)
 
 
 def _called(node: exp.Expression) -> exp.Expression:

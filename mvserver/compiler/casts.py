@@ -8,7 +8,7 @@ shortest form and in PostgreSQL's notation, and so on. With ``safe`` (TRY_CAST) 
 from __future__ import annotations
 
 from mvserver import limits, sqlstates
-from mvserver.compiler.capabilities.spark_text import failure, spark_type, string
+from mvserver.compiler.capabilities.spark_text import FAILURE_MARK, bound_once, failure, spark_type, string
 from mvserver.compiler.type_names import postgres_name
 from mvserver.errors import SqlError
 from mvserver.sql.types import Kind, SqlType
@@ -71,6 +71,9 @@ def cast_text(text: str, source: SqlType, target: SqlType, *, safe: bool = False
         return f"CAST(date_format({text}, 'HH:mm:ss.SSSSSS') AS TIME(6))"
     if two is Kind.FLOAT and one in (Kind.DOUBLE, Kind.DECIMAL):
         return _to_real(text, safe=safe)
+    if two is Kind.FLOAT and one in (Kind.INTEGER, Kind.BIGINT):
+        # Spark leaves the cast to FLOAT out where one to DOUBLE follows, and with it the digits that it takes away.
+        return bound_once("mv_real", f"CAST({text} AS FLOAT)", "mv_real")
     return f"{cast}({text} AS {spark_type(target)})"
 
 
@@ -79,10 +82,16 @@ def _fail(sqlstate: str, message: str, *, safe: bool) -> str:
 
 
 def _to_real(text: str, *, safe: bool) -> str:
-    wide = f"CAST({text} AS DOUBLE)"
-    broken = f"abs(CAST({wide} AS FLOAT)) = CAST('Infinity' AS FLOAT) AND abs({wide}) < CAST('Infinity' AS DOUBLE)"
-    failed = _fail(sqlstates.NUMERIC_VALUE_OUT_OF_RANGE, "value out of range: overflow", safe=safe)
-    return f"IF({broken}, {failed}, CAST({wide} AS FLOAT))"
+    def out_of_range(how: str) -> str:
+        return _fail(sqlstates.NUMERIC_VALUE_OUT_OF_RANGE, f"value out of range: {how}", safe=safe)
+
+    real = "CAST(mv_wide AS FLOAT)"
+    checked = (
+        f"CASE WHEN abs({real}) = CAST('Infinity' AS FLOAT) AND abs(mv_wide) < CAST('Infinity' AS DOUBLE) "
+        f"THEN {out_of_range('overflow')} WHEN {real} = 0 AND mv_wide <> 0 THEN {out_of_range('underflow')} "
+        f"ELSE {real} END"
+    )
+    return bound_once("mv_wide", f"CAST({text} AS DOUBLE)", checked)
 
 
 def _from_text(text: str, target: SqlType, cast: str, *, safe: bool) -> str:
@@ -97,19 +106,77 @@ def _from_text(text: str, target: SqlType, cast: str, *, safe: bool) -> str:
     if target.is_numeric:
         # Reading digits takes the square of their number; so long a text is no number of any type here.
         text = f"IF(octet_length({text}) > {limits.NUMBER_TEXT_BYTES_MAX}, concat(left({text}, 50), '...'), {text})"
-    if kind in (Kind.FLOAT, Kind.DOUBLE):
-        # Java would also read type suffixes and hexadecimal: a "?" makes the cast refuse them.
-        plain = f"regexp_replace({text}, {string(_JAVA_FLOAT)}, '?')"
-        return f"{cast}({plain} AS {spark_type(target)})"
+        # Java would also read digits of other scripts, type suffixes and hexadecimal: a "?" makes the cast refuse them.
+        approximate = kind in (Kind.FLOAT, Kind.DOUBLE)
+        text = f"regexp_replace({text}, {string(_JAVA_FLOAT if approximate else _NO_NUMBER)}, '?')"
+        if approximate:
+            return bound_once("mv_text", text, _in_range(target, cast, safe=safe))
     if kind is Kind.VARBINARY:
-        hexadecimal = f"unhex(substring({text}, 3))"
-        return f"IF({text} LIKE {string(chr(92) * 2 + 'x%')}, {hexadecimal}, encode({text}, 'UTF-8'))"
-    if kind is Kind.DATE:
-        return f"CAST({cast}({text} AS TIMESTAMP_NTZ) AS DATE)"
+        return bound_once("mv_text", text, _bytes(safe=safe))
+    if kind in _DATES:
+        return bound_once("mv_text", text, _moment(target, cast, safe=safe))
+    if kind is Kind.TIME:
+        return bound_once("mv_text", text, _time(cast, safe=safe))
     return f"{cast}({text} AS {spark_type(target)})"
 
 
-_JAVA_FLOAT = r"(?<![nN])[dDfF]\s*$|[xX]"
+_NO_NUMBER = r"[^\t-\r -~]"
+_JAVA_FLOAT = rf"(?<![nN])[dDfF]\s*$|[xX]|{_NO_NUMBER}"
+
+
+def _in_range(target: SqlType, cast: str, *, safe: bool) -> str:
+    """The number of ``mv_text``; Java makes Infinity or 0 of one that is too large or too small."""
+    infinite, some = "lower(mv_text) LIKE '%inf%'", f"mv_text RLIKE {string('^[^eE]*[1-9]')}"
+    message = f"value is out of range for type {postgres_name(target)}"
+    failed = _fail(sqlstates.NUMERIC_VALUE_OUT_OF_RANGE, message, safe=safe)
+    changed = f"abs(mv_number) = CAST('Infinity' AS DOUBLE) AND NOT {infinite} OR mv_number = 0 AND {some}"
+    return bound_once("mv_number", f"{cast}(mv_text AS {spark_type(target)})", f"IF({changed}, {failed}, mv_number)")
+
+
+# Spark would also read years and months alone, times of today, years before 1, and zones that PostgreSQL reads in
+# another way. It cuts further digits of a second off, which PostgreSQL rounds.
+_MOMENT = (
+    r"^\s*(?!0000)[0-9]{4,6}-[0-9]{1,2}-[0-9]{1,2}"
+    r"([ T][0-9]{1,2}:[0-9]{1,2}(:[0-9]{1,2}([.][0-9]*)?)?\s*(Z|UTC|[+-](0?[0-9]|1[0-5])(:?[0-9]{2})?)?)?\s*$"
+)
+
+
+# Half to even, as PostgreSQL.
+_ROUNDED_UP = "[.][0-9]{6}([6-9]|5[0-9]*[1-9])|[.][0-9]{5}[13579]50*([^0-9]|$)"
+
+
+def _moment(target: SqlType, cast: str, *, safe: bool) -> str:
+    """The date or timestamp of ``mv_text``."""
+    prefix = (
+        f"{FAILURE_MARK}{sqlstates.INVALID_DATETIME_FORMAT}:invalid input syntax for type {postgres_name(target)}: "
+    )
+    wrong = "NULL" if safe else f"raise_error(concat({string(prefix)}, '\"', left(mv_text, 1000), '\"'))"
+    if target.kind is Kind.DATE:
+        read = f"CAST({cast}(mv_text AS TIMESTAMP_NTZ) AS DATE)"
+    else:
+        rounded = f"IF(mv_text RLIKE {string(_ROUNDED_UP)}, INTERVAL '0.000001' SECOND, INTERVAL '0' SECOND)"
+        read = f"({cast}(mv_text AS {spark_type(target)}) + {rounded})"
+    return f"CASE WHEN mv_text RLIKE {string(_MOMENT)} THEN {read} WHEN mv_text IS NOT NULL THEN {wrong} END"
+
+
+def _time(cast: str, *, safe: bool) -> str:
+    """The time of ``mv_text``; Spark's times have no 24:00."""
+    moment = f"({cast}(concat('1970-01-01 ', trim(mv_text)) AS TIMESTAMP_NTZ) + INTERVAL '0.000001' SECOND)"
+    wrong = _fail(sqlstates.DATETIME_FIELD_OVERFLOW, "date/time field value out of range", safe=safe)
+    rounded = f"IF(CAST({moment} AS DATE) > DATE '1970-01-01', {wrong}, date_format({moment}, 'HH:mm:ss.SSSSSS'))"
+    return f"{cast}(IF(mv_text RLIKE {string(_ROUNDED_UP)}, {rounded}, mv_text) AS TIME(6))"
+
+
+def _bytes(*, safe: bool) -> str:
+    """The bytes of ``mv_text``: hexadecimal digits, or its own. Escapes of the older form are refused."""
+
+    digits = "substring(mv_text, 3)"
+    wrong = _fail(sqlstates.INVALID_PARAMETER_VALUE, "invalid hexadecimal data", safe=safe)
+    odd = f"octet_length(mv_text) % 2 = 1 OR {digits} RLIKE '[^0-9a-fA-F]'"
+    hexadecimal = f"IF({odd}, {wrong}, unhex({digits}))"
+    escaped = _fail(sqlstates.INVALID_TEXT_REPRESENTATION, "invalid input syntax for type bytea", safe=safe)
+    own = f"IF(instr(mv_text, {string(chr(92))}) > 0, {escaped}, encode(mv_text, 'UTF-8'))"
+    return f"IF(startswith(mv_text, {string(chr(92) + 'x')}), {hexadecimal}, {own})"
 
 
 def to_text(text: str, source: SqlType) -> str:
@@ -119,8 +186,9 @@ def to_text(text: str, source: SqlType) -> str:
         return _float_text(text, kind)
     if kind is Kind.VARBINARY:
         return f"concat({string(chr(92) + 'x')}, lower(hex({text})))"
-    if kind is Kind.TIMESTAMP_LTZ:
-        return f"concat(CAST({text} AS STRING), '+00')"
+    if kind in _DATES:  # Spark writes a sign before years of five digits
+        zone = "'+00'" if kind is Kind.TIMESTAMP_LTZ else "''"
+        return f"concat(trim(LEADING '+' FROM CAST({text} AS STRING)), {zone})"
     return f"CAST({text} AS STRING)"
 
 

@@ -45,9 +45,9 @@ def _is_untimed(derived: Derived | None) -> bool:
     return isinstance(derived, Groups) and derived.window_end is None
 
 
-def projected_key(plan: Projection) -> tuple[str, ...]:
+def projected_key(plan: Projection, further: int = 0) -> tuple[str, ...]:
     """The outputs that are the changelog's primary key, in its order, and with UNNEST the number of the element; empty
-    where one of these columns is left out."""
+    where one of these columns is left out. The last ``further`` columns of the primary key are not wanted."""
     names = {
         output.expression.name: output.name
         for output in reversed(plan.outputs)
@@ -56,7 +56,8 @@ def projected_key(plan: Projection) -> tuple[str, ...]:
     unnests = plan.scan.unnests
     if any(unnest.outer for unnest in unnests):  # whose ordinality may be NULL
         return ()
-    key = (*plan.scan.primary_key, *(unnest.ordinality for unnest in unnests))
+    primary = plan.scan.primary_key[: len(plan.scan.primary_key) - further]
+    key = (*primary, *(unnest.ordinality for unnest in unnests))
     return tuple(names[column] for column in key) if all(column in names for column in key) else ()
 
 
@@ -65,7 +66,20 @@ def result_key(plan: ContinuousPlan) -> tuple[str, ...]:
     added, or where a key is left out."""
     if isinstance(plan, Projection):
         return projected_key(plan) if over_changelog(plan) else ()
+    return _selected_keys(plan, len(plan.keys))
+
+
+def written_key(plan: ContinuousPlan) -> tuple[str, ...]:
+    """As :func:`result_key`, but without keys that are functions of others: those are values of a record."""
+    if isinstance(plan, Aggregation):
+        return _selected_keys(plan, len(plan.keys) - plan.further)
+    groups = plan.scan.derived
+    return projected_key(plan, groups.plan.further if isinstance(groups, Groups) else 0) if over_changelog(plan) else ()
+
+
+def _selected_keys(plan: Aggregation, count: int) -> tuple[str, ...]:
+    """The outputs that are the first keys; empty where one of them is left out."""
     if plan.grouping_sets:
         return ()
     names = {o.expression.index: o.name for o in reversed(plan.outputs) if isinstance(o.expression, KeyReference)}
-    return tuple(names[i] for i in sorted(names)) if len(names) == len(plan.keys) else ()
+    return tuple(names[i] for i in range(count)) if all(i in names for i in range(count)) else ()

@@ -32,12 +32,18 @@ class Finisher:
     def __init__(self, group: tuple[Expression, ...], scope: Scope, *, fixed: bool = False) -> None:
         """``fixed``: no further keys, since those that there are may be NULL in a group's grouping set."""
         self._group = list(group)
+        self._given = len(group)
         self._scope = scope
         self._fixed = fixed
 
     @property
     def keys(self) -> tuple[Expression, ...]:
         return tuple(normalized_key(key) for key in self._group)
+
+    @property
+    def further(self) -> int:
+        """How many of the keys have come, which are the last ones."""
+        return len(self._group) - self._given
 
     def finish(self, node: Expression, positions: Mapping[Expression, int | None]) -> Expression:
         self.check_grouped(node, positions)

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from mvserver import sqlstates
+from mvserver.compiler import lower_duckdb
 from mvserver.compiler.aggregates import AggregateText, aggregate_call
 from mvserver.compiler.capabilities.lookup import call_operator
 from mvserver.compiler.expressions import (
@@ -59,12 +60,10 @@ def own_aggregate_call(written: AggregateText, keep: Callable[[AggregateCall], E
     return replace(call, arguments=(kept,))
 
 
-def calls_over_aggregates(node: Expression) -> bool:
-    """Whether a function of a user is called with what is known of a whole group only."""
+def spark_computes(node: Expression) -> bool:
+    """Whether what is known of a whole group goes into something that DuckDB cannot finish, as a function of a user."""
     return any(
-        isinstance(part, Call)
-        and part.definition is not None
-        and any(isinstance(below, AggregateReference) for below in walk(part))
+        not lower_duckdb.can_finish_node(part) and any(isinstance(below, AggregateReference) for below in walk(part))
         for part in walk(node)
     )
 

@@ -19,7 +19,7 @@ from mvserver.compiler.capabilities.build import on
 from mvserver.compiler.capabilities.lookup import call_entry, no_function
 from mvserver.compiler.capabilities.model import Capability, Lowered, Parameter
 from mvserver.compiler.capabilities.registry import find
-from mvserver.compiler.capabilities.spark_text import FAILURE_MARK, spark_type, string
+from mvserver.compiler.capabilities.spark_text import FAILURE_MARK, bound_once, spark_type, string
 from mvserver.compiler.coercion import coerce
 from mvserver.compiler.expressions import Call, Expression, walk
 from mvserver.compiler.literals import is_unknown
@@ -187,7 +187,7 @@ def spark_text(function: OwnFunction, arguments: Sequence[Lowered]) -> str:
     failure = f"raise_error(concat({string(FAILURE_MARK)}, answer.error))"
     value = f"CASE WHEN answer.error IS NULL THEN {answered} ELSE {failure} END"
     call = f"{spark_name(function)}({given})"
-    return f"element_at(transform(array({call}), answer -> {value}), 1)"
+    return bound_once("answer", call, value)
 
 
 _JAVA: Mapping[str, tuple[str, str, str]] = {

@@ -183,6 +183,8 @@ class Aggregation:
     With ``grouping_sets``, each a set of indexes of keys, a record counts in one group of each; the keys outside a set
     are NULL in its groups, and KeyReference(len(keys)) is the number of the set, an INTEGER.
 
+    The last ``further`` of the keys are functions of the others, which outputs need.
+
     A ``forgetting`` one has a SESSION window whose bounds are no keys of its own: a group begins anew when nothing has
     come for the gap, and is shown until then.
     """
@@ -198,6 +200,7 @@ class Aggregation:
     retention_ms: int | None = None  # how far behind the watermark rows are kept; None: for ever
     grouping_sets: tuple[tuple[int, ...], ...] = ()
     forgetting: bool = False
+    further: int = 0
 
 
 ContinuousPlan = Projection | Aggregation

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from mvserver import sqlstates
 from mvserver.compiler.changelogs import over_changelog
-from mvserver.compiler.plans import Aggregation, ContinuousPlan, Projection
+from mvserver.compiler.plans import Aggregation, ContinuousPlan, Groups, Projection
 from mvserver.compiler.source_properties import STATE_TTL
 from mvserver.compiler.state_ttl import state_ttl, with_state_ttl
 from mvserver.compiler.windows import WindowKind
@@ -26,6 +26,11 @@ def with_view_properties(plan: ContinuousPlan, millis: Mapping[str, int]) -> Con
     if not given:
         return plan
     window = plan.scan.window
+    groups = _groups(plan)
+    if groups is not None and set(given) == {GRACE}:
+        made = with_view_properties(groups, given)
+        assert isinstance(made, Aggregation)  # noqa: S101 - as it was
+        return replace(plan, scan=replace(plan.scan, derived=Groups(made)))
     if isinstance(plan, Projection) and set(given) == {RETENTION} and not over_changelog(plan):
         return replace(plan, retention_ms=given[RETENTION])
     if not isinstance(plan, Aggregation) or window is None or plan.forgetting or over_changelog(plan):
@@ -41,6 +46,12 @@ def with_view_properties(plan: ContinuousPlan, millis: Mapping[str, int]) -> Con
             + (" A session is closed one gap later." if window.kind is WindowKind.SESSION else ""),
         )
     return replace(plan, grace_ms=grace, retention_ms=retention)
+
+
+def _groups(plan: ContinuousPlan) -> Aggregation | None:
+    """The groups of windows that Spark computes with: a grace is theirs."""
+    derived = plan.scan.derived
+    return derived.plan if isinstance(plan, Projection) and isinstance(derived, Groups) else None
 
 
 def _without_window(plan: ContinuousPlan, given: Mapping[str, int]) -> ContinuousPlan:
@@ -64,7 +75,8 @@ def _without_window(plan: ContinuousPlan, given: Mapping[str, int]) -> Continuou
 
 def view_properties(plan: ContinuousPlan) -> tuple[tuple[str, str], ...]:
     """What the catalog keeps of them."""
-    grace = plan.grace_ms if isinstance(plan, Aggregation) and plan.grace_ms else None
+    windowed = plan if isinstance(plan, Aggregation) else _groups(plan)
+    grace = windowed.grace_ms if windowed is not None and windowed.grace_ms else None
     kept = {GRACE: grace, RETENTION: plan.retention_ms, STATE_TTL: state_ttl(plan)}
     return tuple((key, str(value)) for key, value in kept.items() if value is not None)
 

@@ -156,7 +156,7 @@ def finish(plan: ContinuousPlan, select: exp.Expression) -> ContinuousPlan:
     if isinstance(plan, Projection) and isinstance(plan.scan.derived, Groups):
         raise SqlError(
             sqlstates.FEATURE_NOT_SUPPORTED,
-            "EMIT FINAL with functions of one's own over aggregates is not supported",
+            "EMIT FINAL with functions over aggregates that Spark computes is not supported",
             hint="Leave EMIT FINAL out: the rows of a window then change until it is closed.",
             position=position_of(select),
         )
@@ -230,11 +230,11 @@ def _check_session(plan: Aggregation, window: Window, position: int | None) -> N
             hint="Compute with them in the SELECT that reads the view.",
             position=position,
         )
-    if any(call.distinct or call.function not in PLAIN | TIMED for call in plan.aggregates):
+    if any(call.distinct and call.function in PLAIN | TIMED for call in plan.aggregates):
         raise SqlError(
             sqlstates.FEATURE_NOT_SUPPORTED,
-            "DISTINCT and aggregates that keep their values are not supported over SESSION",
-            hint="Use TUMBLE, HOP or CUMULATE, or keep the records in a view and aggregate where you read it.",
+            "aggregates of DISTINCT values are not supported over SESSION",
+            hint="Collect the values with ARRAY_AGG(DISTINCT x), or use TUMBLE, HOP or CUMULATE.",
             position=position,
         )
 

@@ -123,6 +123,8 @@ def _check_positions(select: exp.Select) -> None:
     keys = [("ORDER BY", key.this) for key in order.expressions if isinstance(key, exp.Ordered)] if order else []
     keys += [("GROUP BY", key) for key in group.expressions] if group else []
     for clause, key in keys:
+        if isinstance(key, exp.Literal) and clause == "GROUP BY" and (key.is_string or not key.name.isdigit()):
+            raise SqlError(sqlstates.SYNTAX_ERROR, "non-integer constant in GROUP BY", position=_position(key))
         negative = isinstance(key, exp.Neg)
         number = key.this if negative else key
         if not (isinstance(number, exp.Literal) and not number.is_string and number.name.isdigit()):

@@ -15,9 +15,16 @@ def sources_of(select: exp.Select) -> list[exp.Expr]:
     return [*found, *(join.this for join in select.args.get("joins") or [])]
 
 
+def query_of(source: exp.Expr) -> exp.Expr | None:
+    """The query of a source that is one; None for others."""
+    if isinstance(source, exp.Lateral):
+        source = source.this
+    return source.this if isinstance(source, exp.Subquery) else None
+
+
 def item_of(source: exp.Expr, name: str, select: exp.Select) -> exp.Expr | None:
     """The expression behind a column of a source that is written out."""
-    query: exp.Expr | None = source.this if isinstance(source, exp.Subquery) else source
+    query: exp.Expr | None = query_of(source) or source
     if isinstance(source, exp.Table) and isinstance(source.this, exp.Identifier):
         query = _with(source.name, select)
     if isinstance(source, exp.Table) and isinstance(source.this, exp.Func):

@@ -22,6 +22,7 @@ from mvserver.sql import trees
 
 _ONCE = "_once"  # also where one is inside another: equal expressions have equal texts, as GROUP BY wants them
 _CONSTANTS = (exp.Literal, exp.Null, exp.Boolean, exp.Parameter, exp.Placeholder)
+_NOT_IN_LAMBDAS = (exp.Query, exp.Window, exp.AggFunc, exp.Any, exp.All)
 _OTHER = (exp.PropertyEQ, exp.Kwarg, exp.Lambda, exp.Star, exp.Distinct, exp.Order)
 
 
@@ -32,7 +33,9 @@ def written(tree: exp.Expr) -> str:
 
 def last_written(tree: exp.Expr) -> str:
     """The text of a tree that is needed for nothing else. 54001 where DuckDB would make too much of it."""
-    if _calls(tree) < 2:  # nothing is nested in anything
+    calls = _calls(tree)
+    if calls < 2 and not (calls and any(node is not tree for node in tree.find_all(*_NOT_IN_LAMBDAS))):
+        # nothing is nested in anything
         return trees.last_written(tree, Interruptible())
     return trees.last_written(tree, BoundOnce())
 
@@ -141,6 +144,8 @@ class _Generator(_Asking):
     def _is_bound_once(self, macro: Macro, arguments: Sequence[exp.Expr]) -> bool:
         if macro.query or any(isinstance(each, _OTHER) for each in arguments):
             return False
+        if macro.captures and any(each.find(*_NOT_IN_LAMBDAS) is not None for each in arguments):
+            return True
         sizes = [self._size(each) for each in arguments]
         repeated = sum((times - 1) * size for times, size in zip(macro.times, sizes, strict=False) if times > 1)
         return repeated > limits.MACRO_REPEATS_MAX

@@ -37,11 +37,13 @@ OF_DUCKDB: dict[str, tuple[int, ...]] = {
 @dataclass(frozen=True)
 class Macro:
     """``size`` of its text without arguments, in tokens, and ``times`` that each argument stands in it, all with the
-    macros that it calls. One with a ``query`` or an aggregate inside cannot stand in a lambda."""
+    macros that it calls. One with a ``query`` or an aggregate inside cannot stand in a lambda; one that ``captures``
+    has arguments in lambdas of its own, which cannot be queries."""
 
     size: int
     times: tuple[int, ...]
     query: bool
+    captures: bool = False
 
 
 @cache
@@ -68,7 +70,7 @@ def macros() -> dict[str, Macro]:
 
 def _read(tokens: Sequence[Token], macro: Callable[[str], Macro | None]) -> Macro:
     """``(a, b) AS body, (a, b, c) AS body``."""
-    size, query, at, repeated = 0, False, 0, _operands_of_cases(tokens)
+    size, query, captures, at, repeated = 0, False, False, 0, _operands_of_cases(tokens)
     times: tuple[int, ...] = ()
     while tokens[at].kind is not END:
         names: list[str] = []
@@ -78,10 +80,29 @@ def _read(tokens: Sequence[Token], macro: Callable[[str], Macro | None]) -> Macr
                 names.append(tokens[at].text)
             at += 1
         at += 2  # the bracket and AS
+        captures = captures or _captures(tokens, at, names, macro)
         own_size, own_times, own_query, at = _body(tokens, at, names, macro, repeated)
         size, query = max(size, own_size), query or own_query
         times = tuple(max(pair) for pair in zip((*times, *[0] * 9), (*own_times, *[0] * 9), strict=False))[:9]
-    return Macro(size, times, query)
+    return Macro(size, times, query, captures)
+
+
+def _captures(tokens: Sequence[Token], at: int, names: Sequence[str], macro: Callable[[str], Macro | None]) -> bool:
+    """Whether an argument stands in a lambda, of the macro or of one that it calls."""
+    inside = [False]
+    while tokens[at].kind is not END and not (tokens[at].text == "," and len(inside) == 1):
+        text = tokens[at].text
+        if text in "([{":
+            called = macro(tokens[at - 1].text) if text == "(" and tokens[at - 1].kind is WORD else None
+            inside.append(inside[-1] or (called is not None and called.captures))
+        elif text in ")]}":
+            inside.pop()
+        elif text == "lambda":
+            inside[-1] = True
+        elif text in names and inside[-1] and tokens[at - 1].text != ".":
+            return True
+        at += 1
+    return False
 
 
 def _body(

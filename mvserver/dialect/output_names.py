@@ -6,6 +6,7 @@ from sqlglot import exp
 
 from mvserver import interrupts
 from mvserver.dialect.guard import function_name
+from mvserver.sql.pull_parser import CALLED
 
 UNNAMED = "?column?"
 
@@ -125,6 +126,8 @@ def _strong(node: exp.Expr | None) -> str | None:
         return None if first is None else (_strong(first) or _weak(first))
     if isinstance(node, exp.Trim):
         return {"LEADING": "ltrim", "TRAILING": "rtrim"}.get(str(node.args.get("position")).upper(), "btrim")
+    if isinstance(node, exp.StartsWith) and CALLED not in node.meta:  # the operator ^@
+        return None
     if isinstance(node, exp.Connector | exp.Predicate | exp.Binary | exp.Unary):
         return None
     if isinstance(node, exp.Func):

@@ -21,6 +21,8 @@ from mvserver.errors import SqlError
 from mvserver.pgcatalog.session_functions import SessionFacts
 
 _MAY_BE_ADDED = (sqlstates.UNDEFINED_FUNCTION, sqlstates.DATATYPE_MISMATCH)
+_ROUNDS_MAX = 4
+"""Types of what is put in other words depend on what was put so within it: one kind of rewriting after the other."""
 
 
 @dataclass(eq=False)
@@ -92,11 +94,12 @@ class TypedPullQuery:
 
     def completed(self, tree: exp.Expr) -> Bound:
         """A binding of the query, or of a copy of it, with what DuckDB does not bind put in other words, in place."""
-        try:
-            return self._bind(tree)
-        except SqlError as error:
-            if error.sqlstate not in _MAY_BE_ADDED:
-                raise
-            if not TypedRewriting(self.cursor, tree, self._parameters, self.query.time_zone).add_missing():
-                raise
+        for _ in range(_ROUNDS_MAX):
+            try:
+                return self._bind(tree)
+            except SqlError as error:
+                if error.sqlstate not in _MAY_BE_ADDED:
+                    raise
+                if not TypedRewriting(self.cursor, tree, self._parameters, self.query.time_zone).add_missing():
+                    raise
         return self._bind(tree)

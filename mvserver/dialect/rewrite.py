@@ -12,10 +12,10 @@ from sqlglot import exp
 
 from mvserver import interrupts, sqlstates
 from mvserver.compiler.patterns import similar_pattern
-from mvserver.dialect import output_names, signals
+from mvserver.dialect import output_names, recursive, signals
 from mvserver.dialect.clauses import check_clause
 from mvserver.dialect.duck_text import refuse_repeating
-from mvserver.dialect.functions import collected, filtered, jsonb, long_texts, system_columns, time_zones
+from mvserver.dialect.functions import collected, filtered, jsonb, long_texts, sorting, system_columns, time_zones
 from mvserver.dialect.functions.arrays import array_literal, check_shape, compared_array
 from mvserver.dialect.functions.casts import SHOWN_AS, adapt_cast
 from mvserver.dialect.functions.checked_functions import (
@@ -32,6 +32,7 @@ from mvserver.dialect.functions.pattern_arrays import any_pattern
 from mvserver.dialect.functions.regular_expressions import replacement
 from mvserver.dialect.marks import UNTYPED
 from mvserver.dialect.parameters import constant_places
+from mvserver.dialect.parameters.calls import call_of
 from mvserver.dialect.pull_query import PullQuery
 from mvserver.dialect.typing.operators import SYMBOLS
 from mvserver.dialect.typing.row_values import compared_rows
@@ -61,6 +62,41 @@ def _take_signals(query: PullQuery) -> None:
 def _settle_constants(query: PullQuery) -> None:
     with query.rooted() as root:
         constant_places.settle(root)
+
+
+def _quantifiers(query: PullQuery) -> None:
+    """``ALL (array)`` and ``SOME (array)``, which the parser takes for functions."""
+    for node in interrupts.asking(list(query.tree.find_all(exp.Anonymous))):
+        if isinstance(node.parent, exp.Binary) and compared_array(node) is not None:
+            whole = exp.All if node.name.lower() == "all" else exp.Any
+            made = whole(this=node.expressions[0])
+            made.meta.update(node.meta)
+            node.replace(made)
+
+
+def _recursive(query: PullQuery) -> None:
+    recursive.settle(query.tree)
+
+
+def _sorting(query: PullQuery) -> None:
+    sorting.adapt(query.tree)
+
+
+def _bytes(query: PullQuery) -> None:
+    """Constants and parameters of functions that have no form for texts."""
+    for node in interrupts.asking(list(query.tree.find_all(exp.Func))):
+        called = call_of(node)
+        if called is not None and called[0] in _OF_BYTES and called[1] and _is_open(called[1][0]):
+            first = called[1][0]
+            first.replace(exp.cast(first.copy(), "BYTEA", dialect="postgres"))
+
+
+def _is_open(node: exp.Expr) -> bool:
+    bare = node.unnest()
+    return isinstance(bare, exp.Parameter) or (isinstance(bare, exp.Literal) and bool(bare.is_string))
+
+
+_OF_BYTES = frozenset({"get_byte", "sha256"})
 
 
 def _json_arrows(query: PullQuery) -> None:
@@ -158,6 +194,10 @@ BY_TEXT: tuple[Pass, ...] = (
     _name_outputs,
     _take_signals,
     _settle_constants,
+    _quantifiers,
+    _recursive,
+    _sorting,
+    _bytes,
     _json_arrows,
     _note_types,
     _json_changes,

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from sqlglot import exp
 
 from mvserver import interrupts, limits
-from mvserver.dialect import binding
+from mvserver.dialect import binding, joined_columns
 from mvserver.dialect.binding import Bound
 from mvserver.dialect.duck_text import last_written, written
 from mvserver.dialect.functions import aggregates, division, enum_operands
@@ -168,6 +168,14 @@ def _by_operands(query: TypedPullQuery) -> None:
         query.changed(complete=True)
 
 
+def _write_out_stars(query: TypedPullQuery) -> None:
+    if query.query.reads_system or not joined_columns.present(query.tree):
+        return
+    query.bound  # noqa: B018 - asked for: what DuckDB does not bind has been put in other words then
+    if joined_columns.write_out(query.cursor, query.tree):
+        query.changed()
+
+
 def _type_set_columns(query: TypedPullQuery) -> None:
     if _has_sets(query) and set_columns.unify(query.cursor, query.tree):
         query.changed()
@@ -197,6 +205,8 @@ def _unify_numerics(query: TypedPullQuery) -> None:
     """After the columns whose numerics have digits of their own."""
     if query.query.reads_system or not mixed_numerics.present(query.tree):
         return
+    if _has_sets(query):
+        query.bound  # noqa: B018 - asked for: what DuckDB does not bind has been put in other words then
     if query.rewriting().unify_numerics():
         query.changed()
         query.bound  # noqa: B018 - as above
@@ -212,6 +222,7 @@ BY_TYPE: tuple[TypedPass, ...] = (
     _type_aggregates,
     _type_divisions,
     _by_operands,
+    _write_out_stars,
     _type_set_columns,
     _exact_columns,
     _unify_numerics,

@@ -13,7 +13,7 @@ from mvserver.errors import SqlError
 from mvserver.failures import as_sql_error
 from mvserver.front import Backend, ServedViews
 from mvserver.http import openapi
-from mvserver.http.bodies import parsed, read_raw, refuse_unknown, settings_of, text_of
+from mvserver.http.bodies import header_of, parsed, read_raw, refuse_unknown, settings_of, text_of
 from mvserver.http.changes import Changes
 from mvserver.http.console_page import ConsolePage
 from mvserver.http.cors import Origins
@@ -33,6 +33,7 @@ _LOG = logging.getLogger(__name__)
 _ALWAYS = {"X-Content-Type-Options": "nosniff", "Server": "mvserver"}
 _BEGUN = "begun"  # of a request: the answer whose head was sent
 _JSON = "application/json; charset=utf-8"
+_TICKETS = "/v1/tickets"
 _SQL_FIELDS = ("statement", "parameters", "database", "schema", "role", "settings")
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
@@ -63,15 +64,15 @@ class Routes:
         app = web.Application(client_max_size=limits.MESSAGE_BYTES_MAX, middlewares=[self._around])
         app.on_response_prepare.append(self._headers)
         app.router.add_post("/v1/sql", self._sql)
-        app.router.add_get("/v1/views/{database:[^/]+}/{schema:[^/]+}/{view:[^/]+}", self._view, allow_head=False)
+        app.router.add_get("/v1/views/{database:[^/]+}/{schema:[^/]+}/{view:[^/]+}", self._view)
         app.router.add_get("/v1/changes", self._watch, allow_head=False)
-        app.router.add_post("/v1/tickets", self._ticket)
+        app.router.add_post(_TICKETS, self._ticket)
         app.router.add_route("*", "/mcp", self._assistant)
-        app.router.add_get("/v1/openapi.json", self._openapi, allow_head=False)
-        app.router.add_get("/console", self._console.index, allow_head=False)
-        app.router.add_get("/console/{file:.+}", self._console.file, allow_head=False)
-        app.router.add_get("/healthz", self._health, allow_head=False)
-        app.router.add_get("/readyz", self._ready, allow_head=False)
+        app.router.add_get("/v1/openapi.json", self._openapi)
+        app.router.add_get("/console", self._console.index)
+        app.router.add_get("/console/{file:.+}", self._console.file)
+        app.router.add_get("/healthz", self._health)
+        app.router.add_get("/readyz", self._ready)
         return app
 
     # --- around each request ----------------------------------------------------------------------------------------
@@ -115,12 +116,13 @@ class Routes:
         request[_BEGUN] = response
         response.headers.update(_ALWAYS)
         for name, value in self._neighbours.origins.headers(request.headers.get("Origin")).items():
-            both = name == "Vary" and name in response.headers
-            response.headers[name] = f"{value}, {response.headers[name]}" if both else value
+            before = response.headers.get(name) if name == "Vary" else None
+            both = before is not None and value not in before
+            response.headers[name] = f"{value}, {before}" if both else before or value
 
     def _told(self, request: web.Request, error: SqlError) -> web.Response:
         of_path = "view" in request.match_info or "view" in request.query
-        if of_path:
+        if of_path or request.path == _TICKETS:
             error.position = None  # in a text that the client has not written
         status = status_of(error, OF_PATHS if of_path else None)
         headers = {"Content-Type": _JSON, "Cache-Control": "no-store"}
@@ -139,7 +141,7 @@ class Routes:
     # --- statements -------------------------------------------------------------------------------------------------
 
     async def _sql(self, request: web.Request) -> web.StreamResponse:
-        form = negotiate(request.headers.get("Accept"))
+        form = negotiate(header_of(request, "Accept"))
         login = await self._login(request)
         raw = await read_raw(request)
         wanted = await self._workers.call(_request_of, raw)
@@ -151,7 +153,7 @@ class Routes:
     # --- views ------------------------------------------------------------------------------------------------------
 
     async def _view(self, request: web.Request) -> web.StreamResponse:
-        form = negotiate(request.headers.get("Accept"), bare=True)
+        form = negotiate(header_of(request, "Accept"), bare=True)
         given = request.query.getall("ticket", [])
         login = await self._login(request) if not given else self._of_ticket(request, given, [_path_name(request)])
         place = tuple(request.match_info[part] for part in ("database", "schema", "view"))
@@ -177,8 +179,12 @@ class Routes:
             headers = {"Cache-Control": "private, no-cache", "Vary": "Accept, Authorization"}
             if version is not None:
                 tag = etag(version, [login.role, login.claims, query, form, run.zone, run.fields])
-                if matches(request.headers.get("If-None-Match"), tag):
+                if matches(header_of(request, "If-None-Match"), tag):
                     return web.Response(status=304, headers={**headers, "ETag": tag})
+
+            if request.method == "HEAD":
+                head = {**headers, "Content-Type": form.content_type, **({"ETag": tag} if tag else {})}
+                return web.Response(headers=head)
 
             def still() -> str | None:
                 """The rows are those of the version where it is the same before and after they were looked up."""
@@ -197,8 +203,10 @@ class Routes:
         return await self._changes.answer(request, login, shared=True)
 
     def _of_ticket(self, request: web.Request, given: Sequence[str], views: Sequence[str]) -> Login:
+        if len(given) > 1:
+            raise RequestError(400, 'query parameter "ticket" stands twice')
         ticket = self._changes.tickets.read(given[0])
-        if len(given) > 1 or not set(views) <= set(ticket.views):
+        if not set(views) <= set(ticket.views):
             raise SqlError(sqlstates.INSUFFICIENT_PRIVILEGE, "the ticket is of other views")
         caller = _caller(request)
         return Login(ticket.role, caller.peer, caller.local, claims=ticket.claims)

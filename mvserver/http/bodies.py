@@ -17,6 +17,12 @@ from mvserver.http.status import RequestError
 _NO_SETTINGS = frozenset({"user", "database", "options", "replication", "role", "session_authorization"})
 
 
+def header_of(request: web.Request, name: str) -> str | None:
+    """A list, which may stand in several lines."""
+    lines = request.headers.getall(name, [])
+    return ", ".join(lines) if lines else None
+
+
 async def read_raw(request: web.Request) -> bytes:
     """415 for what is no JSON: a form of another site's page cannot send that without being asked about."""
     if request.content_type != "application/json":

@@ -15,10 +15,11 @@ from mvserver import claims as claim_names
 from mvserver import limits, sqlstates
 from mvserver.errors import SqlError
 from mvserver.front import Backend, ServedViews
-from mvserver.http.bodies import parsed, refuse_unknown
+from mvserver.http.bodies import header_of, parsed, refuse_unknown
 from mvserver.http.door import Door
 from mvserver.http.events import RESET, Event, reset_body
 from mvserver.http.feeds import BEGIN_ANEW, Feed, Feeds, Readable, ViewName
+from mvserver.http.formats import STREAM, wants_events
 from mvserver.http.parameters import Number
 from mvserver.http.statement import Login, Request, StatementRun
 from mvserver.http.status import RequestError
@@ -29,7 +30,7 @@ from mvserver.quoting import quoted
 
 _LOG = logging.getLogger(__name__)
 
-STREAM = "text/event-stream"
+_SINGLE = ("since", "wait")
 _PARAMETERS = frozenset({"view", "since", "wait", "ticket"})
 _PART = r'(?:"(?:[^"]|"")+"|[^".]+)'
 _NAME = re.compile(rf"{_PART}(?:\.{_PART}){{0,2}}")
@@ -66,15 +67,16 @@ class Changes:
         unknown = sorted(set(request.query) - _PARAMETERS)
         if unknown:
             raise RequestError(400, f'unknown query parameter "{unknown[0][:100]}"')
+        for name in _SINGLE:
+            if len(request.query.getall(name, [])) > 1:
+                raise RequestError(400, f'query parameter "{name}" stands twice')
+        events = wants_events(header_of(request, "Accept"))
         views = self.views_of(request)
         readable = {view: await self._readable(login, view) for view in views}
-        accepted = request.headers.get("Accept", "*/*")
         position = request.headers.get("Last-Event-ID") or request.query.get("since")
-        if STREAM in accepted:
+        if events:
             return await self._stream(request, login, readable, position)
-        if "application/json" in accepted or "*/*" in accepted or "application/*" in accepted:
-            return await self._poll(request, readable, position, shared=shared)
-        raise RequestError(406, "nothing of what is accepted can be had", hint=f"Accept {STREAM} or application/json.")
+        return await self._poll(request, readable, position, shared=shared)
 
     async def ticket(self, login: Login, raw: bytes) -> web.Response:
         body = parsed(raw)

@@ -18,6 +18,7 @@ from mvserver.types.oids import type_name
 JSON = "application/json"
 NDJSON = "application/x-ndjson"
 ARROW = "application/vnd.apache.arrow.stream"
+STREAM = "text/event-stream"
 _WILDCARDS = {"*/*": JSON, "application/*": JSON}
 _ALIASES = {"application/ndjson": NDJSON, "application/jsonl": NDJSON}
 _ROWS = ("object", "array")
@@ -46,12 +47,32 @@ class _Offer:
 
 def negotiate(accept: str | None, *, bare: bool = False) -> Format:
     """406 where nothing of what the client accepts can be had."""
-    offers = [_offer(part) for part in (accept or "*/*").split(",") if part.strip()]
+    offers = _offers(accept)
+    refused = {offer.media_type for offer in offers if not offer.quality > 0}
     for offer in sorted(offers, key=lambda each: -each.quality):
         wanted = _WILDCARDS.get(offer.media_type) or _ALIASES.get(offer.media_type) or offer.media_type
-        if offer.quality > 0 and wanted in (JSON, NDJSON, ARROW):
+        if offer.quality > 0 and wanted in (JSON, NDJSON, ARROW) and wanted not in refused:
             return _format(wanted, offer.parameters, bare)
     raise RequestError(406, "nothing of what is accepted can be had", hint=f"Accept {JSON}, {NDJSON} or {ARROW}.")
+
+
+def wants_events(accept: str | None) -> bool:
+    """Whether events are wanted at least as much as a document; 406 where neither is."""
+    offers = _offers(accept)
+
+    def quality(*ranges: str) -> float:
+        """By the most exact range that is named."""
+        of = [[offer.quality for offer in offers if offer.media_type == each] for each in ranges]
+        return next((max(found) for found in of if found), 0.0)
+
+    events, document = quality(STREAM, "text/*"), quality(JSON, "application/*", "*/*")
+    if not (events > 0 or document > 0):
+        raise RequestError(406, "nothing of what is accepted can be had", hint=f"Accept {STREAM} or {JSON}.")
+    return events > 0 and not events < document
+
+
+def _offers(accept: str | None) -> list[_Offer]:
+    return [_offer(part) for part in (accept or "*/*").split(",") if part.strip()]
 
 
 def _offer(part: str) -> _Offer:

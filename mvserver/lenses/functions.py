@@ -35,6 +35,7 @@ class Function:
     most: int
     nulls: Nulls = Nulls.STRICT
     of_time: bool = False
+    with_one: str | None = None  # the template of a call with one argument
 
 
 def _plain(name: str, least: int, most: int | None = None, nulls: Nulls = Nulls.STRICT) -> Function:
@@ -43,6 +44,11 @@ def _plain(name: str, least: int, most: int | None = None, nulls: Nulls = Nulls.
 
 def _timed(template: str, arguments: int = 1, nulls: Nulls = Nulls.STRICT) -> Function:
     return Function(template, arguments, arguments, nulls, of_time=True)
+
+
+def _chosen(name: str) -> Function:
+    """An aggregate of the first so many values: of one where nothing is said."""
+    return Function(f"{name}({{*}})", 1, 2, with_one=f"{name}({{0}}, 1)")
 
 
 def _part(name: str) -> Function:
@@ -95,6 +101,11 @@ _TEXTS: Mapping[str, Function] = {
     "UPPER": _plain("upper", 1),
     "UPPERCASE": _plain("upper", 1),
 }
+_DISTANCE = (
+    "(2 * 6371008.8 * asin(sqrt(least(1, power(sin(radians(({2}) - ({0})) / 2), 2) "
+    "+ cos(radians({0})) * cos(radians({2})) * power(sin(radians(({3}) - ({1})) / 2), 2)))))"
+)
+"""In metres, on a sphere of the Earth's mean radius."""
 _NUMBERS: Mapping[str, Function] = {
     **{
         name: _plain(name.lower(), 1)
@@ -105,11 +116,21 @@ _NUMBERS: Mapping[str, Function] = {
     },
     "MAX": _plain("greatest", 2, _MANY),
     "MIN": _plain("least", 2, _MANY),
+    "DISTANCE": Function(_DISTANCE, 4, 4),
     "MOD": Function("({0} % {1})", 2, 2),
+    "NEG": Function("(- {0})", 1, 1),
     "POW": _plain("power", 2),
     "POWER": _plain("power", 2),
     "ROUND": _plain("round", 1, 2),
 }  # fmt: skip
+
+
+def _time_of_day(scale: int) -> Function:
+    """Of a number of units of 10 to the power of -``scale`` seconds since any midnight, before or behind it."""
+    day = 86_400 * 10**scale
+    return Function(f"CAST(to_timestamp_ltz((({{0}} % {day}) + {day}) % {day}, {scale}) AS TIME)", 1, 1)
+
+
 _DATES: Mapping[str, Function] = {
     **{name: _part(name.lower()) for name in ("HOUR", "MINUTE", "MONTH", "QUARTER", "SECOND", "WEEK", "YEAR")},
     "CONVERT_DATETIME": Function("date_format(to_timestamp_ltz({0}, {1}), {2})", 3, 3, Nulls.MAYBE),
@@ -125,6 +146,8 @@ _DATES: Mapping[str, Function] = {
     "PARSE_TIME_MILLIS": Function("CAST(to_timestamp_ltz({0}, {1}) AS TIME)", 2, 2, Nulls.MAYBE),
     "PARSE_TIMESTAMP_MICROS": _PARSED,
     "PARSE_TIMESTAMP_MILLIS": _PARSED,
+    "TIME_MICROS": _time_of_day(6),
+    "TIME_MILLIS": _time_of_day(3),
     "TIMESTAMP_MICROS": Function("to_timestamp_ltz({0}, 6)", 1, 1),
     "TIMESTAMP_MILLIS": Function("to_timestamp_ltz({0}, 3)", 1, 1),
     "TO_DATE": Function("CAST(to_timestamp_ltz({0}, {1}) AS DATE)", 2, 2, Nulls.MAYBE),
@@ -160,20 +183,20 @@ SCALARS: Mapping[str, Function] = {**_TEXTS, **_NUMBERS, **_DATES, **_OBFUSCATIO
 
 AGGREGATES: Mapping[str, Function] = {
     "AVG": _plain("avg", 1),
-    "BOTTOMK": _plain("least_frequent", 2),
+    "BOTTOMK": _chosen("least_frequent"),
     "COLLECT": _plain("array_agg", 1, 2),
     "COLLECT_UNIQUE": Function("array_agg(DISTINCT {*})", 1, 2),
     "COUNT": _plain("count", 1, nulls=Nulls.NEVER),
     "FIRST": _plain("first_value", 1),
     "LAST": _plain("last_value", 1),
     "MAX": _plain("max", 1),
-    "MAXK": _plain("topk", 2),
-    "MAXK_UNIQUE": _plain("topkdistinct", 2),
+    "MAXK": _chosen("topk"),
+    "MAXK_UNIQUE": _chosen("topkdistinct"),
     "MIN": _plain("min", 1),
-    "MINK": _plain("bottomk", 2),
-    "MINK_UNIQUE": _plain("bottomkdistinct", 2),
+    "MINK": _chosen("bottomk"),
+    "MINK_UNIQUE": _chosen("bottomkdistinct"),
     "SUM": _plain("sum", 1),
-    "TOPK": _plain("most_frequent", 2),
+    "TOPK": _chosen("most_frequent"),
 }
 _COUNTED = frozenset(name for name, each in AGGREGATES.items() if each.most == 2)
 
@@ -188,10 +211,6 @@ _REFUSED = {
     ),
     "DUMP": "It shows how the original holds a value in memory. MKSTRING writes a value as text.",
     "TYPEOF": "The original has it for queries that end. Types are those of the declarations and of the registry.",
-    **dict.fromkeys(
-        ("DISTANCE", "TIME_MICROS", "TIME_MILLIS"),
-        "The functions that there are stand in docs/sql/lenses.md; the first dialect has more.",
-    ),
 }  # fmt: skip
 
 _TYPES = {
@@ -240,9 +259,12 @@ def called(call: Call, argument: Callable[[int], Written]) -> Written:
             sqlstates.INVALID_PARAMETER_VALUE,
             f"the second argument of {call.name} is a whole number from 1 to {limits.TOP_VALUES_MAX}",
         )
+    template = found.template
+    if len(call.arguments) == 1 and found.with_one is not None:
+        template = found.with_one
     if found.of_time:
-        return _filled(found.template, call, lambda index: instant(call.arguments[index], argument(index)))
-    return _filled(found.template, call, argument)
+        return _filled(template, call, lambda index: instant(call.arguments[index], argument(index)))
+    return _filled(template, call, argument)
 
 
 def instant(given: object, text: Written) -> Written:

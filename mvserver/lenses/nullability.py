@@ -85,7 +85,7 @@ class Nullability:
 
     # --- nodes ------------------------------------------------------------------------------------------------------
     def _selection(self, node: Selection) -> Null:
-        if node.parts[-2:] in _ALWAYS_THERE:
+        if node.parts[-2:] in _ALWAYS_THERE and not self._scope.may_miss(node):
             return Null.NEVER
         return Null.NEVER if self.never(self._scope.text(node).text) else Null.MAYBE
 

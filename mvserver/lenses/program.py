@@ -113,10 +113,10 @@ Expression = Literal | Selection | Call | CastTo | Chain | Binary | Unary | IsNu
 # --- the parts of a SELECT ------------------------------------------------------------------------------------------
 @dataclass(frozen=True)
 class Target:
-    """``AS`` of a projection: a facet with a field, a whole facet (``name`` None), or a field of the value."""
+    """``AS`` of a projection: a field of a facet, or of a field of it, or a whole facet, whose ``path`` is empty."""
 
     facet: str  # "_key" or "_value"
-    name: str | None
+    path: tuple[str, ...]
     place: Place
 
 

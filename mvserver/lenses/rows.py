@@ -27,14 +27,17 @@ PRIMITIVE = Facet()
 
 @dataclass(frozen=True)
 class Rows:
-    """``key`` is None where nothing is known of it; ``records`` are read from a topic, and so have ``_meta``;
-    ``not_null`` are the columns that never are NULL."""
+    """``key`` is None where nothing is known of it; ``records`` are read from a topic, and so have ``_meta``. Of others
+    ``meta`` is what columns carry of it;
+    ``not_null`` are the columns that never are NULL; ``missing`` rows are those that an outer join may not find."""
 
     kind: RowKind
     key: Facet | None
     value: Facet
     records: bool = False
     not_null: frozenset[str] = frozenset()
+    missing: bool = False
+    meta: frozenset[tuple[str, ...]] = frozenset()
 
     @property
     def key_columns(self) -> tuple[str, ...]:

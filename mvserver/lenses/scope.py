@@ -7,14 +7,15 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from mvserver import sqlstates
+from mvserver.lenses import metadata
+from mvserver.lenses.outputs import structure
 from mvserver.lenses.problems import Place, ProblemError, problem, unsupported
-from mvserver.lenses.program import Selection
+from mvserver.lenses.program import RowKind, Selection
 from mvserver.lenses.rows import KEY, META, VALUE, Facet, Rows, column
 from mvserver.lenses.written import Written, written
-from mvserver.quoting import constant, quoted
+from mvserver.quoting import quoted
 
 _FACETS = (KEY, VALUE, META)
-_META = {"timestamp": "timestamp", "partition": "partition", "offset": "offset"}
 
 Reference = Callable[[str, str], str]
 """From a source's alias and a column to the text that names it."""
@@ -70,10 +71,25 @@ class Scope:
             return None
         return tuple((field, self.reference(alias, column(KEY, field))) for field in rows.key.fields)
 
+    def is_object(self, selection: Selection) -> bool:
+        """Whether it is a whole facet with fields."""
+        parts = selection.parts
+        item = self._named(parts[0]) if len(parts) == 2 else None
+        rows = item.rows if item is not None else self.sources[0][1] if len(parts) == 1 else None
+        if rows is None or parts[-1] not in (KEY, VALUE):
+            return False
+        what = rows.key if parts[-1] == KEY else rows.value
+        return what is not None and not what.primitive
+
     def is_element(self, selection: Selection) -> bool:
         """Whether it is of the element of a LATERAL."""
         item = self._named(selection.parts[0])
         return item is not None and item.rows is None
+
+    def may_miss(self, selection: Selection) -> bool:
+        """Whether an outer join may not find the source that a selection is of."""
+        alias = self.item_of(selection)
+        return any(rows.missing for name, rows in self.sources if name == alias)
 
     def item_of(self, selection: Selection) -> str | None:
         """The alias of the source that a selection is of."""
@@ -134,10 +150,12 @@ class Scope:
         """Of one source; ``parts`` begin with a facet or a field."""
         place = selection.place
         if not parts:
-            raise unsupported(place, f'the whole record of "{alias}" cannot be a value', "Select fields of it.")
+            raise unsupported(
+                place, f'the whole record of "{alias}" cannot be a value', "Select a facet of it: _key or _value."
+            )
         facet, fields = (parts[0], parts[1:]) if parts[0] in _FACETS else (VALUE, parts)
         if facet == META:
-            return self._meta(rows, fields, place)
+            return self._meta(alias, rows, tuple(fields), place)
         what = rows.key if facet == KEY else rows.value
         if what is None:
             raise problem(
@@ -158,30 +176,41 @@ class Scope:
                 )
             return written(place, self.reference(alias, column(facet, None)))
         if not fields:
-            raise unsupported(
-                place,
-                f'the whole {facet} of "{alias}" cannot be a value',
-                f"Select its fields: {facet}.{what.fields[0]}.",
-            )
+            return self._whole(alias, rows, facet, what, place)
         if fields[0] not in what.fields:
             raise self._missing(fields[0], place, rows, facet)
         names = "".join(f".{quoted(field)}" for field in fields[1:])
         return written(place, self.reference(alias, column(facet, fields[0])) + names)
 
-    def _meta(self, rows: Rows, fields: Sequence[str], place: Place) -> Written:
-        if not rows.records or not self.records or len(self.sources) != 1:
+    def _whole(self, alias: str, rows: Rows, facet: str, what: Facet, place: Place) -> Written:
+        """A facet with fields as one object, NULL where an outer join has found nothing."""
+        whole = structure(
+            [(field, written(self.reference(alias, column(facet, field)))) for field in what.fields], place
+        )
+        if not rows.missing:
+            return whole
+        if rows.kind is not RowKind.TABLE:
             raise unsupported(
                 place,
-                f"{META} is only known where FROM names one topic, without a window",
-                f"Select it in a WITH over the topic: {META}.offset AS name.",
+                f'the whole {facet} of "{alias}" cannot be a value here: the join may find none',
+                f"Select its fields: {facet}.{what.fields[0]}.",
             )
-        if len(fields) == 1 and fields[0] in _META:
-            return written(place, f"(rowmetadata()->{_META[fields[0]]})")
-        if len(fields) == 2 and fields[0] == "headers":
-            return written(place, f"(rowmetadata()->headers[{constant(fields[1])}])")
-        raise problem(
+        return written("CASE WHEN ", self.reference(alias, rows.key_columns[0]), " IS NOT NULL THEN ", whole, " END")
+
+    def _meta(self, alias: str, rows: Rows, path: tuple[str, ...], place: Place) -> Written:
+        if not metadata.is_known(path):
+            raise problem(
+                place,
+                sqlstates.UNDEFINED_COLUMN,
+                f'field "{".".join(path)}" does not exist in {META}',
+                "It has timestamp, partition, offset, topic and headers.name.",
+            )
+        if path in rows.meta:
+            return written(place, self.reference(alias, metadata.column(path)))
+        if rows.records and self.records:
+            return written(place, metadata.of_record(path))
+        raise unsupported(
             place,
-            sqlstates.UNDEFINED_COLUMN,
-            f'field "{".".join(fields)}" does not exist in {META}',
-            "It has timestamp, partition, offset and headers.name.",
+            f'"{alias}" is no stream of records, and has no {META}',
+            f"Select it in the WITH over the topic: {META}.{path[0]} AS name.",
         )

@@ -104,16 +104,10 @@ class _SelectReader:
         while cursor.accept_operator("."):
             parts.append(self._label())
         if not quoted and parts[0] in ("_key", "_value"):
-            if len(parts) > 2:
-                raise unsupported(
-                    place, "a target is a facet or one field of it", "Name it with one word: AS _key.field."
-                )
-            return Target(parts[0], parts[1] if len(parts) == 2 else None, place)
+            return Target(parts[0], tuple(parts[1:]), place)
         if not quoted and parts[0] == "_meta":
             raise unsupported(place, "the facet _meta cannot be written", "Use _key and _value.")
-        if len(parts) > 1:
-            raise unsupported(place, "nested targets are not supported", "Name it with one word: AS field.")
-        return Target("_value", parts[0], place)
+        return Target("_value", tuple(parts), place)
 
     def _label(self) -> str:
         token = self._cursor.current

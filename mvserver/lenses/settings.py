@@ -98,6 +98,7 @@ class ProgramSettings:
     starting: str = "earliest"
     error_handling: str | None = None  # of records that cannot be read
     dead_letters: DeadLetterTopic | None = None  # where they are written to, too
+    leaves_out: bool = False  # rows that cannot be written
     nullability: str = "warn"  # of values that may be NULL where the original takes none: warn, strict or ignore
     notices: tuple[tuple[str, str], ...] = ()  # keys without effect, and what holds here
 
@@ -130,6 +131,7 @@ class _Reader:
         self._names: dict[str | None, dict[str, str]] = {}
         self._starting = "earliest"
         self._errors: SetKey | None = None
+        self._leaves_out = False
         self._dead_letters: SetKey | None = None
         self._nullability = "warn"
         self._notices: dict[str, str] = {}
@@ -182,12 +184,14 @@ class _Reader:
         value = _choice(given, ("continue", "fail", "dlq"))
         if given.key != "error.policy.write":
             self._errors = given
-        elif value != "fail":
+        elif value == "dlq":
             raise unsupported(
                 given.place,
-                "a row that cannot be written is not left out",
-                "error.policy.write is fail. Leave such rows out with WHERE.",
+                "a row that cannot be written is no dead letter",
+                "error.policy.write is fail or continue, and error.policy.read may be dlq.",
             )
+        if given.key != "error.policy.read":
+            self._leaves_out = value == "continue"
 
     def _dead_letter_topic(self) -> DeadLetterTopic | None:
         """Where ``dlq`` writes to. The setting alone does nothing."""
@@ -222,6 +226,7 @@ class _Reader:
             self._starting,
             None if self._errors is None else _READ_POLICIES[self._errors.value.lower()],
             dead_letters,
+            self._leaves_out,
             self._nullability,
             tuple(self._notices.items()),
         )

@@ -6,7 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from mvserver import sqlstates
-from mvserver.lenses.problems import Place, ProblemError, problem, unsupported
+from mvserver.lenses import metadata
+from mvserver.lenses.problems import Place, Problem, ProblemError, problem, unsupported
 from mvserver.lenses.program import (
     Binary,
     Chain,
@@ -23,6 +24,7 @@ from mvserver.lenses.values import expression
 from mvserver.lenses.written import Written, joined, written
 from mvserver.quoting import constant, quoted
 
+_JOINS = {"LEFT": "a LEFT join", "RIGHT": "a RIGHT join", "OUTER": "an OUTER join"}
 _STREAM, _TABLE = RowKind.STREAM, RowKind.TABLE
 
 
@@ -59,6 +61,7 @@ class From:
     key: tuple[KeyPart, ...] | None
     reads: tuple[str, ...]  # the named queries
     shared_key: tuple[Written, ...] = ()
+    unkeyed: Problem | None = None  # why it cannot be written without GROUP BY
 
 
 @dataclass(frozen=True)
@@ -70,14 +73,16 @@ class _Side:
 
 
 def from_of(select: Select, named: Mapping[str, Rows], topics: Topics) -> From:
-    first = _side(select.source, select.kind, named, topics)
+    # Joined rows and windows are of no one record: what they need of it is a column.
+    meta = metadata.used_by(select) if select.joins or select.window is not None else frozenset()
+    first = _side(select.source, select.kind, named, topics, meta)
     reads = [select.source.name] if select.source.name in named else []
     if not select.joins:
         scope = Scope((first.item,), records=first.rows.records)
         return From(first.text, scope, first.rows.kind, _own_key(first), tuple(reads))
     sides = [first]
     for join in select.joins:
-        side = _side(join.source, select.kind, named, topics)
+        side = _side(join.source, select.kind, named, topics, meta)
         if any(side.item.alias == each.item.alias for each in sides):
             raise problem(
                 join.source.place,
@@ -94,7 +99,10 @@ def from_of(select: Select, named: Mapping[str, Rows], topics: Topics) -> From:
     return _joined(select.joins, sides, joined_reads)
 
 
-def _side(source: SourceName, kind: RowKind, named: Mapping[str, Rows], topics: Topics) -> _Side:
+def _side(
+    source: SourceName, kind: RowKind, named: Mapping[str, Rows], topics: Topics, meta: frozenset[metadata.Path]
+) -> _Side:
+    """``meta`` is what columns are to have of the records of a topic."""
     alias = source.alias or source.name
     if source.name in named:
         if source.event_time is not None:
@@ -109,7 +117,12 @@ def _side(source: SourceName, kind: RowKind, named: Mapping[str, Rows], topics: 
         properties["timestamp"] = _event_time(source.event_time, alias, topic.rows)
     listed = ", ".join(f"'{key}' = {constant(value)}" for key, value in properties.items())
     text = _aliased(source.place, topic.relation, f" WITH ({listed})" if listed else "", alias)
-    return _Side(Item(alias, topic.rows), topic.rows, text, source.place)
+    rows = topic.rows
+    if meta and rows.kind is _STREAM:
+        columns = ", ".join(f"{metadata.of_record(path)} AS {quoted(metadata.column(path))}" for path in sorted(meta))
+        text = written(source.place, f"(SELECT *, {columns} FROM ", text, f") AS {quoted(alias)}")
+        rows = replace(rows, meta=meta, records=False)
+    return _Side(Item(alias, rows), rows, text, source.place)
 
 
 def _aliased(place: Place, relation: str, properties: str, alias: str) -> Written:
@@ -143,6 +156,7 @@ def _own_key(side: _Side) -> tuple[KeyPart, ...] | None:
 def _joined(joins: Sequence[Join], sides: list[_Side], reads: tuple[str, ...]) -> From:
     scope = Scope(tuple(side.item for side in sides), records=False)
     kind, text, key = sides[0].rows.kind, sides[0].text, _own_key(sides[0])
+    unkeyed: Problem | None = None
     for number, (join, side) in enumerate(zip(joins, sides[1:], strict=True)):
         left = sides[: number + 1]
         _check_within(join, kind, side.rows.kind)
@@ -156,11 +170,37 @@ def _joined(joins: Sequence[Join], sides: list[_Side], reads: tuple[str, ...]) -
         first, second = (side.text, text) if swapped else (text, side.text)
         text = written(first, join.place, f" {spelled} ", second, within, " ON ", on)
         if kind is _TABLE and side.rows.kind is _TABLE:
-            key = _own_key(side) if swapped else key
+            by_right = _is_told_by_right(join, left, side, scope)
+            key = _own_key(side) if by_right else key
+            unkeyed = unkeyed or (_several_rows(join.place) if by_right is None else None)
         else:
             key = _join_key(join, scope, left, side)
         kind = _TABLE if kind is _TABLE and side.rows.kind is _TABLE else _STREAM
-    return From(text, _missing(scope, joins), kind, key, reads)
+    return From(text, _missing(scope, joins), kind, key, reads, unkeyed=unkeyed)
+
+
+def _several_rows(place: Place) -> Problem:
+    return Problem(
+        place,
+        sqlstates.FEATURE_NOT_SUPPORTED,
+        "a join of TABLEs that compares no whole key, or not that of the one that may be missing, has no key",
+        "Several rows would have one key. GROUP BY the fields that tell them apart.",
+    )
+
+
+def _is_told_by_right(join: Join, left: Sequence[_Side], right: _Side, scope: Scope) -> bool | None:
+    """Whether the joined rows of TABLEs are told apart by the key of the right one; else by that of the left one, each
+    row of which meets one row at most. None: several would have one key."""
+    if join.on is None:
+        return join.side == "RIGHT"
+    compared = [_compared(each, scope, {side.item.alias for side in left}, right) for each in _operands(join.on)]
+    texts = {expression(part, scope).text for pair in compared if pair is not None for part in pair}
+    whole = [
+        {by_alias(side.item.alias, column) for column in side.rows.key_columns} <= texts for side in (*left, right)
+    ]
+    if whole[-1] and join.side != "RIGHT":
+        return False
+    return True if whole[0] and len(left) == 1 and join.side != "LEFT" else None
 
 
 def _outer_tables(select: Select, sides: list[_Side], reads: tuple[str, ...]) -> From:
@@ -178,7 +218,7 @@ def _outer_tables(select: Select, sides: list[_Side], reads: tuple[str, ...]) ->
     )
     own = _own_key(left) or ()
     key = tuple(KeyPart(part.name, text, never_null=True) for part, text in zip(own, shared, strict=True))
-    return replace(plain, key=key, shared_key=shared)
+    return replace(plain, key=key, shared_key=shared, unkeyed=None)
 
 
 def _whole_keys(join: Join, left: _Side, right: _Side, scope: Scope) -> Sequence[tuple[str, str]]:
@@ -218,7 +258,7 @@ def _missing(scope: Scope, joins: Sequence[Join]) -> Scope:
         for index in (*of_left, *of_right):
             rows = items[index].rows
             if rows is not None:
-                items[index] = replace(items[index], rows=replace(rows, not_null=frozenset()))
+                items[index] = replace(items[index], rows=replace(rows, not_null=frozenset(), missing=True))
     return replace(scope, items=tuple(items))
 
 
@@ -242,15 +282,15 @@ def _direction(join: Join, left: RowKind, right: RowKind) -> tuple[bool, str]:
         if side in ("LEFT", "OUTER"):
             raise unsupported(
                 join.place,
-                f"a {side} join of a TABLE with a STREAM is not supported",
-                "INNER and RIGHT are; the result has a record for each of the stream.",
+                f"{_JOINS[side]} of a TABLE with a STREAM is not supported",
+                "INNER and RIGHT are, as in the original; the result has a record for each of the stream.",
             )
         return True, "JOIN" if side == "INNER" else "LEFT JOIN"
     if left is _STREAM and right is _TABLE and side in ("RIGHT", "OUTER"):
         raise unsupported(
             join.place,
-            f"a {side} join of a STREAM with a TABLE is not supported",
-            "INNER and LEFT are; the result has a record for each of the stream.",
+            f"{_JOINS[side]} of a STREAM with a TABLE is not supported",
+            "INNER and LEFT are, as in the original; the result has a record for each of the stream.",
         )
     if side == "RIGHT":
         return True, "LEFT JOIN"
@@ -311,7 +351,9 @@ def _chosen(join: Join, mine: Written, its: Written) -> Written:
     return its if join.side == "RIGHT" else mine
 
 
-def _operands(on: Expression) -> Sequence[Expression]:
+def _operands(on: Expression | None) -> Sequence[Expression]:
+    if on is None:
+        return ()
     return on.operands if isinstance(on, Chain) and on.operator == "AND" else (on,)
 
 

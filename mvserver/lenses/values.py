@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from mvserver import sqlstates
 from mvserver.lenses.functions import called, cast_type, instant, is_aggregate, may_be_own
+from mvserver.lenses.metadata import HEADER_FUNCTIONS, HEADERS
 from mvserver.lenses.problems import problem
 from mvserver.lenses.program import (
     Binary,
@@ -21,15 +20,11 @@ from mvserver.lenses.program import (
     Span,
     Unary,
 )
+from mvserver.lenses.rows import META
 from mvserver.lenses.scope import Scope
+from mvserver.lenses.walking import children
 from mvserver.lenses.written import Written, joined, written
 from mvserver.quoting import constant
-
-_HEADERS = {
-    "HEADERASDOUBLE": "DOUBLE", "HEADERASFLOAT": "FLOAT", "HEADERASINT": "INTEGER", "HEADERASLONG": "BIGINT",
-    "HEADERASSTRING": None,
-}  # fmt: skip
-"""The type that the text of a header is read as."""
 
 
 def expression(node: Expression, scope: Scope, *, aggregates: bool = False) -> Written:
@@ -49,30 +44,6 @@ def may_aggregate(node: Expression) -> bool:
     if isinstance(node, Call) and (is_aggregate(node) or may_be_own(node)):
         return True
     return any(map(may_aggregate, children(node)))
-
-
-def children(node: Expression) -> tuple[Expression, ...]:
-    if isinstance(node, Call):
-        return node.arguments
-    if isinstance(node, Chain):
-        return node.operands
-    if isinstance(node, Binary):
-        return (node.left, node.right)
-    if isinstance(node, CastTo | Unary | IsNull):
-        return (node.operand,)
-    if isinstance(node, InList):
-        return (node.operand, *node.items)
-    if isinstance(node, Case):
-        parts = [part for branch in node.branches for part in branch]
-        return tuple(part for part in (node.operand, *parts, node.otherwise) if part is not None)
-    return ()
-
-
-def nodes(node: Expression) -> Iterator[Expression]:
-    """It, and all that it is made of."""
-    yield node
-    for child in children(node):
-        yield from nodes(child)
 
 
 class _Translator:
@@ -114,10 +85,9 @@ class _Translator:
         if node.name == "UUID" and not node.arguments and not node.star:
             return self._uuid(node)
         if node.name == "HEADERKEYS" and not node.arguments and not node.star:
-            self._scope.text(Selection(("_meta", "headers", ""), node.place))  # where there are records
-            return written(node.place, "map_keys(rowmetadata()->headers)")
-        if node.name in _HEADERS and len(node.arguments) == 1:
-            header, type_ = self._header(node, node.arguments[0]), _HEADERS[node.name]
+            return self._scope.text(Selection((META, HEADERS), node.place))
+        if node.name in HEADER_FUNCTIONS and len(node.arguments) == 1:
+            header, type_ = self._header(node, node.arguments[0]), HEADER_FUNCTIONS[node.name]
             return header if type_ is None else written(node.place, "CAST(", header, f" AS {type_})")
         if not is_aggregate(node):
             return called(node, lambda index: self.text(node.arguments[index]))
@@ -132,18 +102,19 @@ class _Translator:
 
     def _uuid(self, node: Call) -> Written:
         """Of the record's place and of the call's own, so that it is the same whenever the record is read."""
-        partition = self._scope.text(Selection(("_meta", "partition"), node.place))
-        offset = self._scope.text(Selection(("_meta", "offset"), node.place))
-        result = written(
-            node.place, "regexp_replace(md5(concat(rowmetadata()->topic, ' ', ", partition, ", ' ', ", offset
+        topic, partition, offset = (
+            self._scope.text(Selection((META, each), node.place)) for each in ("topic", "partition", "offset")
         )
-        result.add(f", ' {node.place.offset}')), ")
+        result = written(
+            node.place, "regexp_replace(md5(concat(", topic, ", ' ', ", partition, ", ' ', ", offset,
+            f", ' {node.place.offset}')), ",
+        )  # fmt: skip
         return result.add(r"'^(.{8})(.{4}).(.{3}).(.{3})(.{12})$', '\1-\2-3\3-8\4-\5')")
 
     def _header(self, node: Call, name: Expression) -> Written:
         if not isinstance(name, Literal) or name.kind != "string":
             raise problem(node.place, sqlstates.INVALID_PARAMETER_VALUE, "the name of a header is a text")
-        return self._scope.text(Selection(("_meta", "headers", name.text), node.place))
+        return self._scope.text(Selection((META, HEADERS, name.text), node.place))
 
     def cast(self, node: CastTo) -> Written:
         kind = cast_type(node)

@@ -67,15 +67,16 @@ EDGE_MACROS: tuple[str, ...] = tuple(
             WHEN s IS NOT NULL THEN error('invalid input syntax for type numeric: "' || s || '"') END""",
         # --- periods of time -----------------------------------------------------------------------------------------
         f"_now() AS coalesce(CAST(getvariable('{TRANSACTION_TIME}') AS TIMESTAMP WITH TIME ZONE), now())",
-        """_interval_us(i) AS date_part('day', i) * 86400000000 + date_part('hour', i) * 3600000000
-            + date_part('minute', i) * 60000000 + date_part('microseconds', i)""",
-        "_interval_months(i) AS date_part('year', i) * 12 + date_part('month', i)",
+        # of a constant NULL DuckDB's date_part is a double
+        """_interval_us(i) AS CAST(date_part('day', i) * 86400000000 + date_part('hour', i) * 3600000000
+            + date_part('minute', i) * 60000000 + date_part('microseconds', i) AS BIGINT)""",
+        "_interval_months(i) AS CAST(date_part('year', i) * 12 + date_part('month', i) AS BIGINT)",
         "_towards_zero(a, b) AS sign(a) * (abs(a) // b)",
         """_justified(us) AS to_months(CAST({system}.fn._towards_zero(us, 2592000000000) AS INTEGER))
             + to_days(CAST({system}.fn._towards_zero(us, 86400000000)
                 - {system}.fn._towards_zero(us, 2592000000000) * 30 AS INTEGER))
             + to_microseconds(us - {system}.fn._towards_zero(us, 86400000000) * 86400000000)""",
-        "_interval_days(i) AS {system}.fn._interval_months(i) * 30 + date_part('day', i)",
+        "_interval_days(i) AS {system}.fn._interval_months(i) * 30 + CAST(date_part('day', i) AS BIGINT)",
         "_clock_truncated(u, x, l) AS CASE WHEN isfinite(x) THEN x - (l - date_trunc(u, l)) ELSE x END",
         "_interval_quotient(i, n) AS CASE WHEN n = 0 AND i IS NOT NULL THEN error('Division by zero') "
         "ELSE i / CAST(n AS DOUBLE) END",
@@ -179,13 +180,14 @@ EDGE_MACROS: tuple[str, ...] = tuple(
         # DuckDB's own leaves empty objects and arrays in one line
         r"""_json_pretty(j) AS regexp_replace(json_pretty(CAST(j AS JSON)),
             '(?m)^( *)((?:"(?:[^"\\]|\\.)*": )?)([{\[])([}\]])(,?)$', '\1\2\3' || chr(10) || '\1\4\5', 'g')""",
-        "_json_timestamp(x) AS replace(CAST(x AS VARCHAR), ' ', 'T')",
+        "_json_timestamp(x) AS regexp_replace({system}.fn._time_out(x), ' ', 'T')",
         *(
             f"""_json_{kind}(x) AS CASE WHEN isfinite(x) THEN CAST({{system}}.fn._{kind}_out(x) AS JSON)
                 ELSE to_json({{system}}.fn._{kind}_out(x)) END"""
             for kind in ("float8", "float4")
         ),
-        """_json_timestamptz(x) AS regexp_replace(replace(CAST(x AS VARCHAR), ' ', 'T'), '([+-]\\d\\d)$', '\\1:00')""",
+        """_json_timestamptz(x) AS regexp_replace(
+            regexp_replace({system}.fn._time_out(x), ' ', 'T'), '([+-]\\d\\d)( BC)?$', '\\1:00\\2')""",
         """_json_length(j) AS CASE json_type(j) WHEN 'ARRAY' THEN CAST(json_array_length(j) AS INTEGER)
             WHEN 'OBJECT' THEN error('cannot get array length of a non-array')
             ELSE CASE WHEN json_type(j) IS NOT NULL THEN error('cannot get array length of a scalar') END END""",

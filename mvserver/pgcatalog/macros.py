@@ -363,6 +363,9 @@ MACROS: tuple[str, ...] = tuple(
         "_bool_out(b) AS CASE WHEN b THEN 't' WHEN NOT b THEN 'f' END",
         "_interval_out(i) AS regexp_replace(regexp_replace(replace(CAST(i AS VARCHAR), 'month', 'mon'), "
         "'-1 (year|mon|day)( |$)', '-1 \\1s\\2', 'g'), '(-[0-9]+ (?:year|mon|day)s) ([0-9])', '\\1 +\\2', 'g')",
+        """_time_out(t) AS CASE WHEN t < DATE '0001-01-01'
+            THEN regexp_replace(CAST(t AS VARCHAR), '^(.*) [(]BC[)](.*)$', '\\1\\2 BC') ELSE CAST(t AS VARCHAR) END""",
+        "_clock_of(t) AS CASE WHEN isfinite(t) THEN CAST(t AS TIME) END",
         "_bytea_out(b) AS '\\x' || lower(hex(b))",
         "_json_collected(l) AS to_json(l)",
         """_json_rows_text(l) AS CASE WHEN l IS NOT NULL THEN '[' || array_to_string(list_transform(l,

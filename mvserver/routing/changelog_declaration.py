@@ -72,6 +72,8 @@ def record_key(
     format_ = _format(reader, types, kind)
     _check_type(reader, format_, types)
     _check_columns(reader, primary_key)
+    for name, type_ in types.items():
+        stream_declaration.check_key_column(format_, name, type_)
     return RecordKey(format_, _excluded(reader, primary_key, columns), reader.text(KEY_DESCRIPTOR))
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from catalog.model import Column, Relation, Schema, Store
 from mvserver import sqlstates
 from mvserver.compiler.changelog_joins import nullable_key
-from mvserver.compiler.changelogs import over_changelog, result_key
+from mvserver.compiler.changelogs import over_changelog, written_key
 from mvserver.compiler.plans import Aggregation
 from mvserver.compiler.tables import TABLE
 from mvserver.compiler.view_properties import VIEW_PROPERTIES, with_view_properties
@@ -133,7 +133,7 @@ def checked_key(planned: PlannedQuery, what: str) -> tuple[str, ...]:
         raise _unsupported(f"an outer join whose rows may lack a part of their key cannot be written to {what}")
     if isinstance(plan, Aggregation) and (plan.grouping_sets or not plan.keys):
         raise _unsupported("an aggregate without GROUP BY columns, or with GROUPING SETS, has no primary key")
-    key = result_key(plan)
+    key = written_key(plan)
     if not key:
         what = "GROUP BY" if isinstance(plan, Aggregation) else "the changelog's primary key"
         raise SqlError(

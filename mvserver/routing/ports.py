@@ -44,11 +44,14 @@ class StoreClients(Protocol):
     def table_entity(self, store: Store, properties: Mapping[str, str], relation: str) -> str:
         """The name of the table that CREATE TABLE means; 22023 where it says too little."""
 
+    def check(self, store: Store) -> None:
+        """Reaches it once, by a client of its own: those of a store that is there are in use by others."""
+
     def client(self, store: Store) -> StoreClient:
         """By ``store.id`` and ``store.updated_at``: a changed store gets a new client."""
 
     def forget(self, store_id: str) -> None:
-        """Closes what was opened for a store that is dropped, changed, or was never made."""
+        """Closes what was opened for a store that is dropped."""
 
 
 class RegistryClients(Protocol):

@@ -51,14 +51,9 @@ def checked(
 
 
 def answers(store: Store, services: Services, work: Work) -> None:
-    """The store is reached once, as it would be used; nothing stays open of one that is not made."""
-    if work.rehearsal:
-        return
-    try:
-        services.stores.client(store).check()
-    except BaseException:
-        services.stores.forget(store.id)
-        raise
+    """The store is reached once, as it would be used."""
+    if not work.rehearsal:
+        services.stores.check(store)
 
 
 def read_config_file(folder: Path, name: str, aliases: Mapping[str, str]) -> dict[str, Value]:

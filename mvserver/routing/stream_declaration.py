@@ -9,6 +9,7 @@ from typing import Any
 from catalog.model import Column
 from mvserver import limits, sqlstates
 from mvserver.errors import SqlError
+from mvserver.record_keys import field_of_key
 from mvserver.routing import xml_columns
 from mvserver.routing.properties import PropertyReader, text_of
 from mvserver.sql.statements.base import ColumnDefinition, Properties, Value
@@ -306,6 +307,13 @@ def check_written_columns(
             )
 
 
+def check_key_column(format_: str, name: str, type_: SqlType) -> None:
+    """0A000 where a column cannot be a field of keys in this format."""
+    check_delimited(format_, name, type_)
+    if format_ == "xml":
+        xml_columns.check(field_of_key(name), type_)
+
+
 def check_delimited(format_: str | None, name: str, type_: SqlType) -> None:
     """0A000 where a column cannot be a field of a line."""
     if format_ in ("csv", "delimited") and type_.is_nested:
@@ -401,7 +409,7 @@ def _chosen_key(reader: PropertyReader, columns: Sequence[tuple[str, SqlType]]) 
             sqlstate=sqlstates.DATATYPE_MISMATCH,
         )
     for name in names:
-        check_delimited(given, name, types[name])
+        check_key_column(given, name, types[name])
     whole = SqlType(Kind.STRUCT, fields=tuple((name, types[name]) for name in names))
     return _Key(given, str(types[names[0]] if given == "primitive" else whole), tuple(names))
 

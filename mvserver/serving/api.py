@@ -108,6 +108,16 @@ class Comparison:
 
 
 @dataclass(frozen=True, slots=True)
+class Further:
+    """The same of a column that is not of the key, by its name."""
+
+    column: str
+    operator: str
+    constant: int | str | None = None
+    parameter: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class Members:
     """A key column (by its place in the key) that is one of some values: constants, parameters (by numbers from 1),
     and those of the parameter that is an array."""
@@ -141,9 +151,10 @@ class Place:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class KeyRead:
-    """A query of columns of one view, by conditions that all compare its key: one that finished rows can answer.
+    """A query of columns of one view, by conditions of which some compare its key: one that finished rows can answer.
 
-    ``members`` are conditions that a column of the key is one of some values. All conditions hold for each row.
+    ``members`` are conditions that a column of the key is one of some values, ``further`` those of other columns. All
+    conditions hold for each row.
     ``as_of`` is the place, or the text of it, as of which the view is read.
     """
 
@@ -153,6 +164,7 @@ class KeyRead:
     comparisons: tuple[Comparison, ...]
     members: tuple[Members, ...] = ()
     as_of: Place | str | None = None
+    further: tuple[Further, ...] = ()
 
     @property
     def is_whole(self) -> bool:

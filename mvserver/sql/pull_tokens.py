@@ -103,7 +103,7 @@ def convert(statement: StatementTokens, cut: int) -> list[GlotToken]:
                     append(make(merged, f"{text} {own[index].text}", 1, start + 1, start, own[index].end - 1))
                     index += 1
                     continue
-            if (text == "group" and (not result or result[-1].text != "within")) or text == "order":
+            if (text == "group" and not (result and result[-1].text in ("within", "exclude"))) or text == "order":
                 raise Cursor(statement).syntax_error(own[index])
             append(make(words.get(text, var), text, 1, start + 1, start, end))
         elif kind is OPERATOR:

@@ -7,7 +7,8 @@ from dataclasses import replace
 
 from mvserver.compiler import lower_duckdb
 from mvserver.compiler.changelogs import CHANGE_KIND, over_changelog, result_key
-from mvserver.compiler.plans import TIMED, Aggregate, AggregateCall, Aggregation, Projection
+from mvserver.compiler.expressions import AggregateReference, KeyReference
+from mvserver.compiler.plans import TIMED, Aggregate, AggregateCall, Aggregation, Output, Projection
 from mvserver.quoting import quoted
 from mvserver.views.measures import MOMENTS, ORDERED, MeasureCall, index_of, measures_of, values_of
 from mvserver.views.targets import Target
@@ -18,14 +19,16 @@ from spark_sinks.duckdb.changes.group_logs import GroupLog
 from spark_sinks.duckdb.changes.logs import Log
 from spark_sinks.duckdb.changes.sent_rows import SentRows
 from spark_sinks.duckdb.history.log import LoggedView
+from spark_sinks.duckdb.history.telling_merge import OLD, ShownGroups, ShownRow, is_told
 from spark_sinks.duckdb.layout import Finishing, NamedText, ViewLayout
 from spark_sinks.duckdb.names import qualified
-from spark_sinks.duckdb.state.state import AppendState, StateMeasure, average_exact, source_text, variance
+from spark_sinks.duckdb.state.state import AppendState, StateMeasure, UpsertState, average_exact, source_text, variance
 from spark_sinks.duckdb.state.value_tables import OrderedValue, ordered_values
 from spark_sinks.duckdb.state.windows import shown
 
 _KEY: Callable[[int], str] = "k{}".format
 _AGGREGATE: Callable[[int], str] = "a{}".format
+_OLD_AGGREGATE: Callable[[int], str] = "b{}".format  # of a row as it was before a merge
 
 
 def layout_of(target: Target) -> ViewLayout:
@@ -137,7 +140,46 @@ def logged_view(target: Target) -> LoggedView:
         changed,
         key_columns=result_key(plan),
         looked_up=looked_up,
+        groups=_shown_groups(target),
     )
+
+
+def _shown_groups(target: Target) -> ShownGroups | None:
+    """None where a row of the view is made of more than a row of the state, or changes with more than a merge."""
+    plan, state = target.plan, target.state
+    if not isinstance(plan, Aggregation) or not isinstance(state, UpsertState) or not is_told(state) or _seen(target):
+        return None
+    sessions = state.windowing is not None and state.windowing.gap_us is not None
+    if sessions or any(values.counted for values in state.values):
+        return None
+
+    def row(aggregate: Callable[[int], str], prefix: str) -> ShownRow:
+        finished = [(aggregate(i), _finish(plan, target, call, prefix)) for i, call in enumerate(plan.aggregates)]
+        having = None if plan.having is None else lower_duckdb.lower(plan.having, _KEY, aggregate)
+        values = (
+            _plain(output, plan, target.groups.key_types, aggregate) or text
+            for output, text in zip(plan.outputs, _outputs(plan, aggregate), strict=True)
+        )
+        return ShownRow(tuple(finished), tuple(values), having)
+
+    after = row(_AGGREGATE, "")
+    counts = {name for name, text in after.inner if text == "n"}
+    shown = {
+        _AGGREGATE(output.expression.index)
+        for output in plan.outputs
+        if isinstance(output.expression, AggregateReference)
+    }
+    return ShownGroups(row(_OLD_AGGREGATE, OLD), after, counted=bool(counts & shown))
+
+
+def _plain(output: Output, plan: Aggregation, key_types: Sequence[str], aggregate: Callable[[int], str]) -> str | None:
+    """The name of what an output shows as it is."""
+    shown = output.expression
+    if isinstance(shown, KeyReference) and key_types[shown.index] == lower_duckdb.duckdb_type(output.type):
+        return _KEY(shown.index)
+    if isinstance(shown, AggregateReference) and plan.aggregates[shown.index].type == output.type:
+        return aggregate(shown.index)
+    return None
 
 
 def _told_apart(target: Target) -> tuple[tuple[str, ...], str, str, str]:
@@ -176,9 +218,9 @@ def _inner(plan: Aggregation, target: Target) -> list[NamedText]:
     return [*((key, key) for key in target.groups.keys), *finished]
 
 
-def _outputs(plan: Aggregation) -> list[str]:
+def _outputs(plan: Aggregation, aggregate: Callable[[int], str] = _AGGREGATE) -> list[str]:
     return [
-        f"CAST({lower_duckdb.lower(o.expression, _KEY, _AGGREGATE)} AS {lower_duckdb.duckdb_type(o.type)})"
+        f"CAST({lower_duckdb.lower(o.expression, _KEY, aggregate)} AS {lower_duckdb.duckdb_type(o.type)})"
         for o in plan.outputs
     ]
 
@@ -220,15 +262,15 @@ def _ordered_value(call: AggregateCall) -> OrderedValue:
     )
 
 
-def _finish(plan: Aggregation, target: Target, call: AggregateCall) -> str:
-    """The finished value of one aggregate over the state columns."""
+def _finish(plan: Aggregation, target: Target, call: AggregateCall, prefix: str = "") -> str:
+    """The finished value of one aggregate over the state columns, whose names have this prefix."""
 
     def column(measure: StateMeasure) -> str:
         index = index_of(target.calls, MeasureCall(measure, call))
-        return f"m{index}"
+        return f"{prefix}m{index}"
 
     if call.function is Aggregate.COUNT_ROWS and call.filter is None:
-        return "n"
+        return f"{prefix}n"
     if call.function in ORDERED:
         value = f"CAST(o{plan.aggregates.index(call)} AS {lower_duckdb.duckdb_type(call.type)})"
         return f"coalesce({value}, 0)" if call.function is Aggregate.CARDINALITY else value  # nothing seen counts 0

@@ -16,7 +16,7 @@ from urllib.parse import unquote, urlsplit
 from mvserver import sqlstates
 from mvserver.errors import SqlError
 from spark_sinks.open_folders import LOCAL_SCHEMES, check_location, open_path
-from spark_sinks.property_values import check_keys_of_address, refuse_unknown, stripped
+from spark_sinks.property_values import check_keys_of_address, refuse_unknown, region_of_s3, stripped
 from spark_sinks.store_kind import REGION
 
 TOKEN, WAREHOUSE_ID, WAREHOUSE_PORT = "databricks.app_token", "databricks.warehouse_id", "databricks.warehouse_port"
@@ -133,7 +133,7 @@ def _location(texts: Mapping[str, str], roots: Sequence[Path]) -> str | None:
 
 def _s3(texts: Mapping[str, str]) -> S3Options:
     check_keys_of_address(texts, KEY, SECRET, (ENDPOINT, SESSION))
-    region = next((texts[key] for key in (CLOUD_REGION, *REGION) if key in texts), None)
+    region = region_of_s3(texts, (CLOUD_REGION, *REGION))
     return S3Options(region, texts.get(KEY), texts.get(SECRET), texts.get(SESSION), texts.get(ENDPOINT))
 
 

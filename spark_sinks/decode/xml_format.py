@@ -104,4 +104,4 @@ def _plain(value: Any) -> str:
     return text
 
 
-XML = Format("xml", decode_xml, encoder=encode_xml)
+XML = Format("xml", decode_xml, encoder=encode_xml, of_keys=True)

@@ -14,6 +14,7 @@ from spark_sinks.duckdb.ledger.ledger import LedgerEntry, RejectedRow
 from spark_sinks.duckdb.state import windows
 from spark_sinks.duckdb.state.roll_ups import RollUp
 from spark_sinks.duckdb.state.state import State, UpsertState, merge_statement
+from spark_sinks.duckdb.state.telling import Telling
 
 
 @dataclass(frozen=True)
@@ -41,6 +42,23 @@ class ViewMerge:
     def merge_statements(self) -> tuple[str, ...]:
         """Of the roll-ups; made once for all batches that bring this very object."""
         return tuple(merge_statement(each.state, each.query, nulls=bool(each.nulls)) for each in self.roll_ups)
+
+    @cached_property
+    def _told(self) -> dict[tuple[str | None, ...], tuple[str, ...]]:
+        return {}
+
+    def statements_for(self, telling: Telling) -> tuple[str, ...]:
+        """The same merges, as they are made of these rows in the least time."""
+        keys = tuple(map(telling.key, self.roll_ups))
+        if not any(keys):
+            return self.merge_statements
+        known = self._told.get(keys)
+        if known is None:
+            known = self._told[keys] = tuple(
+                merge_statement(each.state, each.query, nulls=bool(each.nulls), told_by=key)
+                for each, key in zip(self.roll_ups, keys, strict=True)
+            )
+        return known
 
 
 @dataclass(frozen=True)

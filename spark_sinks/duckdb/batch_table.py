@@ -2,31 +2,86 @@
 
 Every statement over an Arrow table has its schema made anew, is planned without knowing its values, and scans by calls
 back into Arrow. A copy costs more than that once, and a third less for each of a hundred views of 1,000 records.
+
+To give DuckDB a name for an Arrow table, and to take it away, costs a tenth of a small commit. So small tables of the
+same columns share a name, which stays with the cursor. What it stands for hands over the rows that are shown.
 """
 
 from __future__ import annotations
 
+from typing import Any
+
 import duckdb
 import pyarrow as pa
 
-from spark_sinks.duckdb.changes.changelog import Register
+from spark_sinks.duckdb.state.telling import Telling
 
 BATCH = "mv_batch"
 _ARROW = "mv_arrow"
 _COPIED_FROM_VIEWS = 4
 _COPIED_ROWS_MAX = 20_000  # above, it is the rows that take the time
+_HANDED_ROWS_MAX = 20_000  # above, DuckDB had better read by several threads, and only the columns that it needs
+_NOTHING = Telling(pa.table({}))
 
 
-def show(cursor: duckdb.DuckDBPyConnection, register: Register, table: pa.Table, views: int) -> bool:
-    """Under the name BATCH; whether that is a copy, which goes with ``drop`` or with the transaction, rolled back."""
-    untyped = any(pa.types.is_null(field.type) for field in table.schema)  # a column of a copy has a type
-    if untyped or views < _COPIED_FROM_VIEWS or table.num_rows > _COPIED_ROWS_MAX:
-        register(BATCH, table)
-        return False
-    register(_ARROW, table)
-    cursor.execute(f"CREATE TEMP TABLE {BATCH} AS FROM {_ARROW}")
-    return True
+class _Rows:
+    """An Arrow stream of the rows that are there when DuckDB asks for them."""
+
+    def __init__(self, schema: pa.Schema) -> None:
+        self.none: pa.Table = schema.empty_table()
+        self.table = self.none
+
+    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
+        return self.table.__arrow_c_stream__(requested_schema)
 
 
-def drop(cursor: duckdb.DuckDBPyConnection) -> None:
-    cursor.execute(f"DROP TABLE temp.{BATCH}")
+class BatchTable:
+    """Of one cursor, in whose transactions ``show`` and ``hide`` are called in turns."""
+
+    def __init__(self, cursor: duckdb.DuckDBPyConnection) -> None:
+        self._cursor = cursor
+        self._rows: _Rows | None = None
+        self._name: str | None = None  # under which a table is registered
+        self._copied = False
+        self.telling = _NOTHING  # of the table that is shown
+
+    def show(self, table: pa.Table, views: int) -> None:
+        """Under the name BATCH. Between that and ``hide`` no other table may be shown."""
+        self.telling = Telling(table)
+        untyped = any(pa.types.is_null(field.type) for field in table.schema)  # a column of a copy has a type
+        self._copied = not untyped and views >= _COPIED_FROM_VIEWS and table.num_rows <= _COPIED_ROWS_MAX
+        self._register(_ARROW if self._copied else BATCH, table)
+        if self._copied:
+            self._cursor.execute(f"CREATE TEMP TABLE {BATCH} AS FROM {_ARROW}")
+
+    def hide(self) -> None:
+        self.telling = _NOTHING
+        if self._copied:
+            self._cursor.execute(f"DROP TABLE temp.{BATCH}")
+            self._copied = False
+        if self._rows is None:
+            self._unregister()
+        else:
+            self._rows.table = self._rows.none
+
+    def rolled_back(self) -> None:
+        """The transaction is over: a copy of it has gone, and names that it gave."""
+        self._copied, self.telling = False, _NOTHING
+        self._unregister()
+
+    def _register(self, name: str, table: pa.Table) -> None:
+        handed = table.num_rows <= _HANDED_ROWS_MAX
+        if self._rows is not None and handed and name == self._name and table.schema.equals(self._rows.none.schema):
+            self._rows.table = table
+            return
+        self._unregister()
+        self._name = name
+        if handed:
+            self._rows = _Rows(table.schema)
+            self._rows.table = table
+        self._cursor.register(name, self._rows if handed else table)
+
+    def _unregister(self) -> None:
+        name, self._name, self._rows = self._name, None, None
+        if name is not None:
+            self._cursor.unregister(name)

@@ -2,26 +2,78 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import duckdb
+import pyarrow as pa
 
 _KEPT_MAX = 2_000  # a view has one or two for each shape of a batch
+_SLOTS_MAX = 200
+
+# A relation (``cursor.sql``) has its query bound twice, which costs a small one more than the copy of its rows does.
+warnings.filterwarnings("ignore", "Arrow output on a DB-API result", UserWarning)
+
+
+def table_of(cursor: duckdb.DuckDBPyConnection, query: str | duckdb.Statement) -> pa.Table:
+    """The rows of a query, of which there are few: they are copied once more than by a relation."""
+    return cursor.execute(query).to_arrow_table()
+
+
+class _Slot:
+    """What DuckDB reads through Arrow's C stream interface, whenever a statement does."""
+
+    def __init__(self, rows: pa.Table) -> None:
+        self.rows: pa.Table | None = rows
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        assert self.rows is not None  # noqa: S101 - the statement is one that it was filled for
+        return self.rows.__arrow_c_stream__(requested_schema)
 
 
 class Statements:
-    """Those of one cursor."""
+    """Those of one cursor. Whoever rolls back says so."""
 
     def __init__(self, cursor: duckdb.DuckDBPyConnection) -> None:
-        self._cursor = cursor
+        self.cursor = cursor
         self._parsed: dict[str, duckdb.Statement] = {}
+        self._slots: dict[pa.Schema, tuple[str, _Slot]] = {}
 
     def execute(self, text: str, parameters: Sequence[Any] = ()) -> duckdb.DuckDBPyConnection:
+        return self.cursor.execute(self._statement(text), list(parameters))
+
+    def table(self, query: str) -> pa.Table:
+        return table_of(self.cursor, self._statement(query))
+
+    @contextmanager
+    def named(self, rows: pa.Table) -> Iterator[str]:
+        """The name that the rows have meanwhile. Tables of equal columns have one name after the other, and it stays
+        registered: to register one and take it back costs as much as a small statement."""
+        found = self._slots.get(rows.schema)
+        if found is None:
+            if len(self._slots) >= _SLOTS_MAX:
+                self.forget_names()
+            found = f"mv_rows_{len(self._slots)}", _Slot(rows)
+            self.cursor.register(*found)
+            self._slots[rows.schema] = found
+        name, slot = found
+        slot.rows = rows
+        try:
+            yield name
+        finally:
+            slot.rows = None
+
+    def forget_names(self) -> None:
+        """A transaction is rolled back, and with it what was registered in it. The names are given again, to others."""
+        self._slots.clear()
+
+    def _statement(self, text: str) -> duckdb.Statement:
         statement = self._parsed.get(text)
         if statement is None:
             if len(self._parsed) >= _KEPT_MAX:
                 self._parsed.clear()
-            (statement,) = self._cursor.extract_statements(text)
+            (statement,) = self.cursor.extract_statements(text)
             self._parsed[text] = statement
-        return self._cursor.execute(statement, list(parameters))
+        return statement

@@ -20,9 +20,8 @@ import pyarrow as pa
 from mvserver import limits
 from mvserver.errors import SqlError
 from spark_sinks.base import Position
-from spark_sinks.duckdb import batch_table
 from spark_sinks.duckdb.batch_plans import Advance, BatchCommit, TableMerge, ViewMerge
-from spark_sinks.duckdb.batch_table import BATCH
+from spark_sinks.duckdb.batch_table import BATCH, BatchTable
 from spark_sinks.duckdb.changes import logs
 from spark_sinks.duckdb.changes.capture import Keeper, as_g, capture, shows_closed, take_changes, turned_keys
 from spark_sinks.duckdb.changes.changelog import KeyedRows, RetractedState
@@ -31,6 +30,7 @@ from spark_sinks.duckdb.changes.group_logs import GroupLog
 from spark_sinks.duckdb.changes.outbox import Outbox, forget_statement
 from spark_sinks.duckdb.history.histories import Histories
 from spark_sinks.duckdb.history.history import History
+from spark_sinks.duckdb.history.telling_merge import ShownGroups
 from spark_sinks.duckdb.layout import ViewLayout, ViewLayouts
 from spark_sinks.duckdb.ledger import inspection
 from spark_sinks.duckdb.ledger.commits import Commits
@@ -43,7 +43,7 @@ from spark_sinks.duckdb.state.shared_states import Arrangement, SharedMerge, Sha
 from spark_sinks.duckdb.state.state import State, UpsertState, create_statements, source_text, watermark_rule
 from spark_sinks.duckdb.state.value_tables import new_values_relation
 from spark_sinks.duckdb.state.window_batches import take_in
-from spark_sinks.duckdb.statements import Statements
+from spark_sinks.duckdb.statements import Statements, table_of
 
 _log = logging.getLogger(__name__)
 
@@ -86,13 +86,14 @@ class Writer:
         self._translate = translate
         self._reached = reached
         self._registered: set[str] = set()
+        self._batch = BatchTable(self._cursor)
         self._notes = ChangeNotes()
         self.watch: StateWatch = Unwatched()
         self.commit_lock = threading.RLock()
         with self.commit_lock:
             create_tables(self._cursor)
         self.ledger = Ledger(self._cursor)
-        self.histories = Histories(self._cursor)
+        self.histories = Histories(self._statements)
         self._shared = SharedStates(self._cursor)
         self._log = WriteAheadLog(self._cursor, self.damage)
 
@@ -326,7 +327,7 @@ class Writer:
     def _merge(self, merge: TableMerge, *, together: bool) -> None:
         if merge.table.num_rows == 0:
             return
-        copied = batch_table.show(self._cursor, self._register, merge.table, len(merge.views))
+        self._batch.show(merge.table, len(merge.views))
         watched = tuple(view for view in merge.views if self.histories.of(view.query_id) is not None)
         others = merge.views
         if watched:
@@ -338,8 +339,7 @@ class Writer:
             with self._on_behalf_of(view.query_id):
                 self._merge_and_keep(view, merge)
         self._unregister()
-        if copied:
-            batch_table.drop(self._cursor)
+        self._batch.hide()
 
     def _merge_together(self, shared: SharedMerge) -> None:
         try:
@@ -372,6 +372,10 @@ class Writer:
             if wanted is not None and not self._shared.is_shared(view.state.table):
                 self._merge_and_tell(view, wanted)
                 return
+        groups = keeper.view.groups if isinstance(keeper, History) else None
+        if isinstance(keeper, History) and groups is not None and not self._shared.is_shared(view.state.table):
+            self._merge_view(view, partial(self._merge_and_keep_it, view, keeper, groups))
+            return
         self._note(view, view.keys)
         if view.added is not None and isinstance(keeper, History):
             self._merge_view(view)
@@ -384,15 +388,16 @@ class Writer:
     def _merge_and_tell(self, view: ViewMerge, wanted: str) -> None:
         """The merge gives the rows itself, where reading them behind it costs as much again."""
         rows: list[tuple[Any, ...]] = []
-        for text in view.merge_statements:
+        for text in view.statements_for(self._batch.telling):
             rows += self._statements.execute(f"{text} RETURNING {wanted}").fetchall()
         self._notes.keys(view.state.table, RowsNow(wanted, rows))
 
-    def _note(self, view: ViewMerge, keys: str | None) -> None:
-        """Before the merge: what it will change. ``keys``: query of the keys (g0 ...) of the rows."""
-        table = view.state.table
-        if keys is not None and view.judging is None and self.watch.wants_keys(table):
-            self._notes.keys(table, self._cursor.sql(keys).to_arrow_table())
+    def _note(self, view: ViewMerge, *keys: pa.Table | str | None) -> None:
+        """Before the merge: what it will change. ``keys``: those (g0 ...) of the rows, or queries of them."""
+        table, known = view.state.table, [each for each in keys if each is not None]
+        if len(known) == len(keys) and view.judging is None and self.watch.wants_keys(table):
+            for each in known:
+                self._notes.keys(table, table_of(self._cursor, each) if isinstance(each, str) else each)
         else:
             self._notes.rows(table)
         self._note_others(view.keeper)
@@ -401,7 +406,13 @@ class Writer:
         for state in () if keeper is None else keeper.others:
             self._notes.rows(state.table)
 
-    def _merge_view(self, view: ViewMerge) -> None:
+    def _merge_and_keep_it(self, view: ViewMerge, history: History, groups: ShownGroups) -> None:
+        """The merge tells the history itself what it does."""
+        changed = [history.merge(roll_up, groups) for roll_up in view.roll_ups]
+        self._note(view, *((None,) if view.keys is None else changed))
+
+    def _merge_view(self, view: ViewMerge, merge: Callable[[], None] | None = None) -> None:
+        """``merge`` is another way to merge its roll-ups."""
         if view.statements:
             for text in view.statements:
                 self._statements.execute(text)
@@ -409,6 +420,7 @@ class Writer:
         assert isinstance(view.state, UpsertState)  # noqa: S101 - others have statements
         windowing = view.state.windowing
         if windowing is not None and windowing.gap_us is not None:
+            sessions.put_values(self._cursor, self._register, view.state, windowing, view.values)
             sessions.put(self._cursor, view.state, windowing)
             return
         for index, (taking, values) in enumerate(zip(view.values, view.state.values, strict=True)):
@@ -416,8 +428,11 @@ class Writer:
                 self._statements.execute(taking)
             else:
                 self._register(new_values_relation(index), self._cursor.sql(taking).to_arrow_table())
+        if merge is not None:
+            merge()
+            return
         shared = self._shared.is_shared(view.state.table)
-        for text in self._shared.statements((view,)) if shared else view.merge_statements:
+        for text in self._shared.statements((view,)) if shared else view.statements_for(self._batch.telling):
             self._statements.execute(text)
 
     def _advance(self, advance: Advance) -> bool:
@@ -513,7 +528,9 @@ class Writer:
                 raise
         self._shared.forget()
         self.histories.rolled_back()
+        self._statements.forget_names()
         self._unregister()  # not before: an aborted transaction takes no statement but ROLLBACK
+        self._batch.rolled_back()
 
     def _register(self, name: str, table: pa.Table) -> None:
         self._registered.add(name)

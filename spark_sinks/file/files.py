@@ -1,4 +1,4 @@
-"""The files of a FILE store: which of them are complete, how they are read line by line, how one is added.
+"""The files of a FILE store: which of them are complete, and how one is added.
 
 Files are immutable and appear whole, by a rename. A name that begins with ``.`` or ``_`` belongs to a writer that is
 not done, and no reader looks at it. Folders that are called ``key=value`` belong to the entity, others do not;
@@ -7,14 +7,11 @@ not done, and no reader looks at it. Folders that are called ``key=value`` belon
 
 from __future__ import annotations
 
-import gzip
 import os
 import stat
-import zlib
 from collections.abc import Container, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from io import BufferedIOBase
 from pathlib import Path
 
 from mvserver import sqlstates
@@ -22,8 +19,6 @@ from mvserver.errors import SqlError
 from spark_sinks.file.limits import FILE_RECORD_BYTES_MAX
 from spark_sinks.file.options import is_under
 
-_COMPRESSED = (".bz2", ".deflate", ".lz4", ".snappy", ".xz", ".zst")
-_TYPED = {".parquet": ("Parquet", b"PAR1"), ".orc": ("ORC", b"ORC")}  # how such files begin
 _HIDDEN = (".", "_")
 
 
@@ -118,38 +113,6 @@ def outside(what: str) -> SqlError:
         f'"{what}" leads out of the directories that are open to stores of type FILE',
         hint="Links are followed before the comparison with the configured roots.",
     )
-
-
-def open_text(path: Path) -> BufferedIOBase:
-    if path.suffix in _COMPRESSED:
-        raise SqlError(
-            sqlstates.FEATURE_NOT_SUPPORTED,
-            f'file "{path.name}" cannot be printed',
-            hint="PRINT ENTITY shows text files, plain or compressed by gzip.",
-        )
-    file = path.open("rb")
-    begin = file.peek(4)[:4]
-    typed = [name for suffix, (name, magic) in _TYPED.items() if path.suffix == suffix or begin.startswith(magic)]
-    if typed:
-        file.close()
-        raise SqlError(
-            sqlstates.FEATURE_NOT_SUPPORTED,
-            f'file "{path.name}" cannot be printed because it is in {typed[0]} format',
-            hint="Declare a stream over the entity and create a view of it.",
-        )
-    if path.suffix == ".gz":
-        file.close()
-        return gzip.open(path, "rb")
-    return file
-
-
-def read_line(content: BufferedIOBase, name: str) -> bytes:
-    try:
-        return content.readline(FILE_RECORD_BYTES_MAX + 1)
-    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
-        raise SqlError(
-            sqlstates.DATA_CORRUPTED, f'file "{name}" is not a whole gzip file', detail=f"{error}."
-        ) from error
 
 
 def record_too_long(what: str) -> SqlError:

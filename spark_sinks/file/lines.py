@@ -25,7 +25,7 @@ from spark_sinks.oversize import mark
 
 _CHUNK_BYTES = 1024 * 1024
 _BREAK = re.compile(rb"\r\n|\r|\n")
-_NO_CODEC = (".lz4", ".snappy", ".passthrough")  # Hadoop has them, and nothing here can look into such files
+NO_CODEC = (".lz4", ".snappy", ".passthrough")  # Hadoop has them, and nothing here can look into such files
 _COMPRESSED = (".gz", ".bz2", ".deflate", ".zst")
 
 
@@ -35,7 +35,7 @@ class _Stopped(Exception):  # noqa: N818 - not an error
 
 def may_have_long_lines(name: str, size: int, most: int) -> bool:
     """By name and size alone: whether the file has to be looked through."""
-    return size > most or Path(name).suffix in (*_COMPRESSED, *_NO_CODEC)
+    return size > most or Path(name).suffix in (*_COMPRESSED, *NO_CODEC)
 
 
 def lines(path: Path, kept: int) -> Iterator[tuple[bytes, int]]:
@@ -80,7 +80,7 @@ def bounded_copy(path: Path, target: Path, most: int, stopped: Callable[[], bool
     """Whether ``target`` was needed and made: under the same suffix, with the same times. False where no line is too
     long, or the reader is being closed. Raises SqlError (58030) for a file that cannot be read whole, or for which
     there is no room, and leaves nothing of a copy; 0A000 for one that cannot be looked into."""
-    if path.suffix in _NO_CODEC:
+    if path.suffix in NO_CODEC:
         raise SqlError(
             sqlstates.FEATURE_NOT_SUPPORTED,
             f'file "{path.name}" is compressed in a form that is not supported',

@@ -1,19 +1,19 @@
-"""PRINT ENTITY: the lines of files as they come."""
+"""PRINT ENTITY: the records of files as they come."""
 
 from __future__ import annotations
 
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 
 from mvserver import sqlstates
 from mvserver.errors import SqlError
 from spark_sinks.base import EntityRecord
 from spark_sinks.file.entity_files import EntityFiles
-from spark_sinks.file.files import VisibleFile, open_text, read_line, record_too_long
-from spark_sinks.file.limits import FILE_RECORD_BYTES_MAX
+from spark_sinks.file.files import VisibleFile
+from spark_sinks.file.shown import shown
 
 _STOP_CHECK_LINES = 512
 
@@ -21,7 +21,7 @@ _STOP_CHECK_LINES = 512
 def follow(
     files: EntityFiles, seen: set[str], limit: int | None, stopped: Callable[[], bool], poll_s: float
 ) -> Iterator[EntityRecord]:
-    """The lines of the files that are not ``seen``, then of those that come, which are looked for each ``poll_s``."""
+    """The records of the files that are not ``seen``, then of those that come, which are looked for each ``poll_s``."""
     sent = 0
     looked_at = 0.0
     while not stopped() and (limit is None or sent < limit):
@@ -52,11 +52,6 @@ def _records(files: EntityFiles, file: VisibleFile, stopped: Callable[[], bool])
             return
         if stopped():  # then it need not be whole
             return
-        with suppress(FileNotFoundError), open_text(path) as content:
-            number = 0
-            while line := read_line(content, file.name):
-                number += 1
-                if len(line) > FILE_RECORD_BYTES_MAX:
-                    raise record_too_long(f'line {number} of file "{file.name}"')
-                value = line.removesuffix(b"\n").removesuffix(b"\r")
+        with suppress(FileNotFoundError), closing(shown(path)) as records:
+            for number, value in enumerate(records, start=1):
                 yield EntityRecord(None, value, f"{file.name}:{number}", file.mtime_ns // 1_000_000)

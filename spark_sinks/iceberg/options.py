@@ -17,7 +17,7 @@ from urllib.parse import quote, unquote, urlsplit
 from mvserver import sqlstates
 from mvserver.errors import SqlError
 from spark_sinks.open_folders import LOCAL_SCHEMES, check_location, open_path
-from spark_sinks.property_values import check_keys_of_address, refuse_unknown, stripped
+from spark_sinks.property_values import check_keys_of_address, refuse_unknown, region_of_s3, stripped
 from spark_sinks.store_kind import REGION
 
 USERNAME, PASSWORD = "iceberg.username", "iceberg.password"
@@ -85,7 +85,10 @@ class IcebergOptions:
 
 def _rest_client(texts: Mapping[str, str]) -> dict[str, str]:
     names = {CREDENTIAL: "credential", TOKEN: "token", SCOPE: "scope", OAUTH_URI: "oauth2-server-uri"}
-    return {name: texts[key] for key, name in names.items() if key in texts}
+    found = {name: texts[key] for key, name in names.items() if key in texts}
+    if CREDENTIAL in texts:  # the catalog's own service for tokens; the client will not ask it unless it is told to
+        found.setdefault("oauth2-server-uri", f"{texts['uris'].rstrip('/')}/v1/oauth/tokens")
+    return found
 
 
 def _s3_client(texts: Mapping[str, str]) -> dict[str, str]:
@@ -95,7 +98,7 @@ def _s3_client(texts: Mapping[str, str]) -> dict[str, str]:
         S3_SESSION: "s3.session-token",
     }  # fmt: skip
     found = {name: texts[key] for key, name in names.items() if key in texts}
-    region = next((texts[key] for key in REGION if key in texts), None)
+    region = region_of_s3(texts, REGION)
     return found if region is None else {**found, "s3.region": region}
 
 

@@ -22,7 +22,7 @@ from botocore.session import get_session
 
 from mvserver import sqlstates
 from mvserver.errors import SqlError
-from spark_sinks.kinesis.errors import could_not_connect, no_entity, reported, throttled
+from spark_sinks.kinesis.errors import could_not_connect, no_entity, not_understood, reported, throttled
 from spark_sinks.kinesis.limits import KINESIS_GET_RECORDS_MAX, KINESIS_TIMEOUT_S
 from spark_sinks.kinesis.marks import Mark
 from spark_sinks.kinesis.options import KinesisOptions
@@ -30,6 +30,11 @@ from spark_sinks.kinesis.options import KinesisOptions
 _RETRY_PAUSE_S = 0.2
 _CONNECTIONS_MAX = 16
 _CLOCK_ERROR_MS = 2_000  # the service tells its time in whole seconds
+_ANSWERS = {
+    "list_streams": "StreamNames", "describe_stream_summary": "StreamDescriptionSummary", "list_shards": "Shards",
+    "put_record": "SequenceNumber", "put_records": "Records",
+}  # fmt: skip
+"""What an answer has at least. One of something else that is read as JSON has nothing."""
 
 
 @dataclass(frozen=True)
@@ -215,6 +220,8 @@ class Service:
                     time.sleep(_RETRY_PAUSE_S * random.uniform(0.5, 1.5))  # noqa: S311 - spreads requests
                     continue
                 raise reported(self.store, stream, error) from error
+            if (wanted := _ANSWERS.get(operation)) is not None and wanted not in answer:
+                raise not_understood(self.store, wanted)
             self._note_clock(answer)
             return answer
 

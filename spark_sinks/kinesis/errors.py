@@ -6,6 +6,7 @@ from botocore.exceptions import BotoCoreError, ClientError, NoCredentialsError, 
 
 from mvserver import sqlstates
 from mvserver.errors import SqlError
+from spark_sinks.property_values import CHECK_CREDENTIALS
 
 _THROTTLED = frozenset(
     {
@@ -69,9 +70,16 @@ def reported(store: str, stream: str | None, error: BaseException) -> SqlError:
     if isinstance(error, SqlError):
         return error
     code, words = code_of(error), words_of_service(error)
+    if isinstance(error, NoCredentialsError):
+        words = "The server has no credentials; give 'kinesis.access_key_id' and 'kinesis.secret_access_key'"
+    if code in _NOT_KNOWN or isinstance(error, NoCredentialsError):
+        return SqlError(
+            sqlstates.INSUFFICIENT_PRIVILEGE,
+            f'store "{store}" refuses the credentials',
+            detail=_sentence(words),
+            hint=CHECK_CREDENTIALS,
+        )
     if unreachable(error):
-        if isinstance(error, NoCredentialsError):
-            words = "The server has no credentials; give 'kinesis.access_key_id' and 'kinesis.secret_access_key'"
         return could_not_connect(store, words)
     if code == MISSING and stream is not None:
         return no_entity(store, stream)
@@ -90,6 +98,15 @@ def reported(store: str, stream: str | None, error: BaseException) -> SqlError:
     if stream is not None:
         message += f' for entity "{stream}"'
     return SqlError(state, message, detail=_sentence(words))
+
+
+def not_understood(store: str, wanted: str) -> SqlError:
+    return SqlError(
+        sqlstates.SYSTEM_ERROR,
+        f'store "{store}" gave an answer that is not understood',
+        detail=f"It has no {wanted}.",
+        hint="Check the address of the store.",
+    )
 
 
 def words_of_service(error: BaseException) -> str:

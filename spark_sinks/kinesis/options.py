@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 
 from mvserver import sqlstates
 from mvserver.errors import SqlError
-from spark_sinks.property_values import one_of, printable, refuse_unknown
+from spark_sinks.property_values import no_region, one_of, printable, refuse_unknown
 from spark_sinks.store_kind import REGION
 
 SECRET_KEYS = ("kinesis.secret_access_key", "kinesis.session_token")
@@ -114,11 +114,7 @@ def _region(properties: Mapping[str, Any], host_region: str | None) -> str:
     given = {key: str(properties[key]).strip() for key in REGION if properties.get(key) is not None}
     for key, name in given.items():
         if not _REGION.fullmatch(name):
-            raise SqlError(
-                sqlstates.INVALID_PARAMETER_VALUE,
-                f'property "{key}" has "{name}", which is not a region',
-                hint="It is a name as us-east-2.",
-            )
+            raise no_region(key, name)
     names = dict.fromkeys([*given.values(), *([host_region] if host_region else [])])
     if len(names) > 1:
         first, second = list(names)[:2]

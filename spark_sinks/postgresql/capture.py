@@ -23,7 +23,7 @@ from spark_sinks.postgresql.limits import (
     STATUS_INTERVAL_S,
 )
 from spark_sinks.postgresql.pgoutput import parse
-from spark_sinks.postgresql.replication import Data, ReplicationStream
+from spark_sinks.postgresql.replication import ReplicationStream
 from spark_sinks.postgresql.spool import Spool
 
 _log = logging.getLogger(__name__)
@@ -171,8 +171,8 @@ class Capture:
                 came = False
                 for message in stream.messages():
                     came = True
-                    if isinstance(message, Data):
-                        self._records.take(parse(message.content))
+                    if isinstance(message, bytes):
+                        self._records.take(parse(message))
                     else:
                         if not self._records.in_transaction:
                             self._spool.received(message.lsn)

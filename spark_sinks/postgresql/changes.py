@@ -101,6 +101,7 @@ class ChangeRecords:
     ) -> None:
         """``numbers``: those that the table's columns have now, as its server says, which is asked."""
         self._known = known
+        self._envelope = Envelope(known.database, *known.entity.split(".", 1))  # which a pipeline's table keeps
         self._spool = spool
         self._keyed = keyed
         self._record_bytes_max = record_bytes_max
@@ -153,9 +154,7 @@ class ChangeRecords:
                 self._table(self._last)
         self._lsn = lsn_text(begin.final_lsn)
         if not self._keyed:
-            schema, table = self._known.entity.split(".", 1)
-            envelope = Envelope(self._known.database, schema, table, self._lsn, begin.xid, begin.time_us // 1000)
-            self._tail = envelope.tail()
+            self._tail = self._envelope.tail(self._lsn, begin.xid, begin.time_us // 1000)
 
     def _committed(self, commit: Commit) -> None:
         if self._stopped is not None:

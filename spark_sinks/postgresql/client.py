@@ -28,7 +28,7 @@ from spark_sinks.postgresql.limits import (
 from spark_sinks.postgresql.options import PostgresOptions
 from spark_sinks.postgresql.pgoutput import parse
 from spark_sinks.postgresql.records import RowColumn, RowShape
-from spark_sinks.postgresql.replication import Data, ReplicationStream
+from spark_sinks.postgresql.replication import ReplicationStream
 from spark_sinks.postgresql.slot_names import PREFIX
 from spark_sinks.postgresql.spool import Spool
 from spark_sinks.postgresql.tables import (
@@ -285,8 +285,8 @@ class PostgresClient:
             came = False
             for message in stream.messages():
                 came = True
-                if isinstance(message, Data):
-                    records.take(parse(message.content))
+                if isinstance(message, bytes):
+                    records.take(parse(message))
                 elif not records.in_transaction:
                     spool.received(message.lsn)
             for batch in spool.table(spool.start, spool.end):

@@ -34,6 +34,7 @@ _SETTINGS = {
     "bytea_output": "hex",
     "timezone": "UTC",
     "client_min_messages": "error",
+    "search_path": "pg_catalog",  # else names of relations and types have no schema where it is in the path
 }
 
 _Result = TypeVar("_Result")
@@ -91,7 +92,6 @@ def connect(
     settings = dict(_SETTINGS)
     if not replication:
         settings["statement_timeout"] = str(int(statement_timeout_s * 1000))
-        settings["search_path"] = "pg_catalog"
     given = {
         **options.conninfo(),
         "keepalives_idle": 10,

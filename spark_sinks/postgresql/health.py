@@ -15,6 +15,13 @@ from spark_sinks.postgresql.slots import ServerState
 from spark_sinks.postgresql.tables import SourceTable
 
 _LASTING = (sqlstates.OBJECT_NOT_IN_PREREQUISITE_STATE, sqlstates.DATA_CORRUPTED)
+_REMOVED = "The server has removed log that was not read yet, as its max_slot_wal_keep_size says."
+_LOST = {  # by the server's word; one before PostgreSQL 17 has none
+    "": _REMOVED,
+    "wal_removed": _REMOVED,
+    "idle_timeout": "Nobody has read it for longer than the server's idle_replication_slot_timeout.",
+    "wal_level_insufficient": "The server's wal_level was not logical for a time.",
+}
 _REBUILD = "REFRESH MATERIALIZED VIEW builds a view anew from the present rows."
 
 
@@ -105,7 +112,7 @@ class TableHealth:
         if slot is None:
             return slot_gone(self._store, self._slot)
         if slot.wal_status == "lost":
-            return slot_lost(self._store, self._slot)
+            return slot_lost(self._store, self._slot, slot.invalidated)
         if slot.confirmed > lsn:
             return behind_slot(self._store, self._slot, lsn, slot.confirmed)
         return None
@@ -172,11 +179,11 @@ def slot_gone(store: str, slot: str) -> SqlError:
     )
 
 
-def slot_lost(store: str, slot: str) -> SqlError:
+def slot_lost(store: str, slot: str, invalidated: str | None) -> SqlError:
     return SqlError(
         sqlstates.OBJECT_NOT_IN_PREREQUISITE_STATE,
         f'replication slot "{slot}" of store "{store}" is lost',
-        detail="The server has removed log that was not read yet, as its max_slot_wal_keep_size says.",
+        detail=_LOST.get(invalidated or "", f"The server says {invalidated} of it."),
         hint=_REBUILD,
     )
 

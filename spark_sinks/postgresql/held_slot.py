@@ -59,7 +59,7 @@ class HeldSlot:
         if state.slot.unfit is not None:
             return unfit(self._store, self.name, state.slot.unfit)
         if state.slot.wal_status == "lost":
-            return slot_lost(self._store, self.name)
+            return slot_lost(self._store, self.name, state.slot.invalidated)
         if not self.is_published(state, table.oid):
             return not_published(self._store, self.publication, table)
         note = self._notes.read()
@@ -169,7 +169,7 @@ def check_usable(store: str, name: str, slot: SlotState) -> SqlError | None:
     if slot.unfit is not None:
         return unfit(store, name, slot.unfit)
     if slot.wal_status == "lost":
-        lost = slot_lost(store, name)
+        lost = slot_lost(store, name, slot.invalidated)
         return SqlError(
             lost.sqlstate, lost.message, detail=lost.detail,
             hint=f"SELECT pg_drop_replication_slot('{name}') drops it; then one of that name is made.",

@@ -25,15 +25,15 @@ UNCHANGED = _Unchanged()
 Values = list["bytes | _Unchanged | None"]
 
 
-@dataclass(frozen=True)
-class Begin:
+class Begin(NamedTuple):
+    """A tuple, as each of those that come with each transaction or row: it is made in a third of a dataclass's time."""
+
     final_lsn: int
     time_us: int
     xid: int
 
 
-@dataclass(frozen=True)
-class Commit:
+class Commit(NamedTuple):
     """``end_lsn`` is where to go on: the commit's own LSN would send the transaction again."""
 
     lsn: int
@@ -61,8 +61,7 @@ class Table:
 
 
 class Change(NamedTuple):
-    """``op`` is c, u or d. ``old`` is the old row, or of it only the replica identity where ``old_is_key``. A tuple,
-    since there is one for each row: it is made in a third of a dataclass's time."""
+    """``op`` is c, u or d. ``old`` is the old row, or of it only the replica identity where ``old_is_key``."""
 
     op: str
     oid: int

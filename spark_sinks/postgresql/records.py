@@ -132,32 +132,18 @@ def filled(new: Values, old: Values) -> Values:
     ]
 
 
-@dataclass(frozen=True)
 class Envelope:
     """The part of a stream's records that a transaction's changes share."""
 
-    database: str
-    schema: str
-    table: str
-    lsn: str
-    xid: int | None
-    ts_ms: int
-    snapshot: bool = False
+    def __init__(self, database: str, schema: str, table: str, *, snapshot: bool = False) -> None:
+        named = zip(("db", "schema", "table"), (database, schema, table), strict=True)
+        self._names = ",".join(f'"{name}":{encode_basestring(value)}' for name, value in named)
+        self._snapshot = "true" if snapshot else "false"
 
-    def tail(self) -> bytes:
-        names = ",".join(
-            f'"{name}":{encode_basestring(value)}'
-            for name, value in (
-                ("db", self.database),
-                ("schema", self.schema),
-                ("table", self.table),
-                ("lsn", self.lsn),
-            )
-        )
-        xid = "null" if self.xid is None else str(self.xid)
+    def tail(self, lsn: str, xid: int | None, ts_ms: int) -> bytes:
         return (
-            f',"source":{{{names},"txid":{xid},"ts_ms":{self.ts_ms},"snapshot":'
-            f'{"true" if self.snapshot else "false"}}},"ts_ms":{self.ts_ms}}}'
+            f',"source":{{{self._names},"lsn":"{lsn}","txid":{"null" if xid is None else xid},"ts_ms":{ts_ms},'
+            f'"snapshot":{self._snapshot}}},"ts_ms":{ts_ms}}}'
         ).encode()
 
 

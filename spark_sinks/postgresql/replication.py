@@ -21,13 +21,7 @@ from spark_sinks.postgresql.tables import literal, quoted
 _EPOCH_S = 946_684_800
 _STATUS = struct.Struct(">cQQQqB")
 _KEEPALIVE = struct.Struct(">QqB")
-
-
-@dataclass(frozen=True)
-class Data:
-    """A message of the plug-in."""
-
-    content: bytes
+_DATA, _SENT = b"wk"
 
 
 @dataclass(frozen=True)
@@ -71,8 +65,9 @@ class ReplicationStream:
         if result.status != pq.ExecStatus.COPY_BOTH:
             raise self._failure(result)
 
-    def messages(self) -> Iterator[Data | Sent]:
-        """Those that are there, without waiting. Raises the store's error where the stream has ended."""
+    def messages(self) -> Iterator[bytes | Sent]:
+        """Those that are there, without waiting: the plug-in's as they came. Raises the store's error where the stream
+        has ended."""
         pg = self._pg
         try:
             pg.consume_input()
@@ -82,10 +77,10 @@ class ReplicationStream:
                     return
                 if size < 0:
                     raise self._failure(pg.get_result())
-                kind = bytes(content[0:1])
-                if kind == b"w":
-                    yield Data(bytes(content[25:]))
-                elif kind == b"k":
+                kind = content[0]
+                if kind == _DATA:
+                    yield bytes(content[25:])
+                elif kind == _SENT:
                     lsn, _, wanted = _KEEPALIVE.unpack_from(content, 1)
                     yield Sent(lsn, bool(wanted))
         except psycopg.Error as error:

@@ -21,13 +21,15 @@ _PLUGIN = "pgoutput"
 @dataclass(frozen=True)
 class SlotState:
     """``confirmed`` is where the server would begin to send. ``retained`` are the bytes of the log it keeps for it.
-    ``unfit`` says why its changes cannot be read here, whoever has made it."""
+    ``unfit`` says why its changes cannot be read here, whoever has made it; ``invalidated`` why a lost one is lost, in
+    the server's own word."""
 
     confirmed: int
     wal_status: str
     active: bool
     retained: int
     unfit: str | None = None
+    invalidated: str | None = None
 
 
 @dataclass(frozen=True)
@@ -54,7 +56,8 @@ _STATE = (
     "left(pg_walfile_name(pg_current_wal_flush_lsn()), 8), pg_current_wal_flush_lsn()::text, "
     "s.confirmed_flush_lsn::text, s.wal_status, s.active, "
     "pg_wal_lsn_diff(pg_current_wal_flush_lsn(), s.restart_lsn)::bigint, "
-    "s.slot_type, s.plugin, s.database = current_database(), s.temporary "
+    "s.slot_type, s.plugin, s.database = current_database(), s.temporary, "
+    "to_jsonb(s) ->> 'invalidation_reason' "  # a column from PostgreSQL 17 on
     "FROM (SELECT 1) one LEFT JOIN pg_replication_slots s ON s.slot_name = {name}"
 )
 
@@ -75,7 +78,7 @@ def look(store: str, connection: Connection, slot: str, publication: str) -> Ser
         found = connection.execute(_STATE.format(name=name)).fetchone()
         tables = published(connection, publication)
     assert found is not None  # noqa: S101 - the query has one row
-    system, timeline, flushed, confirmed, wal_status, active, retained, kind, plugin, here, temporary = found
+    system, timeline, flushed, confirmed, wal_status, active, retained, kind, plugin, here, temporary, why = found
     state = None
     if kind is not None:
         lost = confirmed is None
@@ -85,6 +88,7 @@ def look(store: str, connection: Connection, slot: str, publication: str) -> Ser
             bool(active),
             int(retained or 0),
             _unfit(str(kind), str(plugin), bool(here), bool(temporary)),
+            why,
         )
     return ServerState(str(system), int(timeline, 16), lsn_of(str(flushed)), state, tables)
 

@@ -153,9 +153,8 @@ class _Copying:
         ).fetchone()
         assert found is not None  # noqa: S101 - one row
         database, time_us = str(found[0]), int(found[1])
-        tail = Envelope(
-            database, self._table.schema, self._table.name, self._lsn, None, time_us // 1000, snapshot=True
-        ).tail()
+        envelope = Envelope(database, self._table.schema, self._table.name, snapshot=True)
+        tail = envelope.tail(self._lsn, None, time_us // 1000)
         selected = ", ".join(quoted(c.name) for c in self._columns) or "NULL"
         self._connection.execute(
             f"DECLARE mvserver_rows NO SCROLL CURSOR FOR SELECT {selected} FROM {self._table.rows_of}"

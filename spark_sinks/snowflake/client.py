@@ -157,7 +157,7 @@ class _Page:
 
     rows: list[dict[str, Any]]
 
-    def to_pylist(self) -> list[dict[str, Any]]:
+    def to_pylist(self, **_: Any) -> list[dict[str, Any]]:
         return self.rows
 
 

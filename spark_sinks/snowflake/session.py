@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import io
+import json
 import logging
 import socket
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from decimal import Decimal
 from typing import Any
 from urllib.request import getproxies, proxy_bypass
 
@@ -41,6 +43,7 @@ _LOGIN = range(390100, 390400)
 _SESSION_ENDED = (390111, 390112, 390114, 390115, 390195)
 _LOCKED = (625, 40001)
 _NO_WAREHOUSE = 606
+_NESTED = (5, 9, 10)  # the codes of the types VARIANT, OBJECT and ARRAY
 _CANCELED = (604, 630)
 _DETAIL_MAX = 500
 
@@ -65,7 +68,7 @@ class Session:
         _reach(store, options, timeout_s)
         seconds = max(1, round(timeout_s))
         with self._reported():
-            self._connection = snowflake.connector.connect(
+            self._connection: Any = snowflake.connector.connect(
                 user=options.user,
                 **({"password": options.password} if key is None else {"private_key": key}),
                 account=options.account,
@@ -76,12 +79,14 @@ class Session:
                 warehouse=None if options.warehouse is None else spelled(options.warehouse),
                 login_timeout=seconds,
                 network_timeout=seconds,
-                socket_timeout=max(_POLL_S, seconds),
+                socket_timeout=seconds,
                 platform_detection_timeout_seconds=0.0,  # whose machine this is, is nobody's matter
                 paramstyle="qmark",
                 application="mvserver",
                 session_parameters={**_PARAMETERS, "QUERY_TAG": tag},
             )
+        # A login is answered soon or not at all; a statement may be without an answer for longer.
+        self._connection._socket_timeout = max(_POLL_S, seconds)
 
     def run(self, sql: str, *values: Any) -> list[tuple[Any, ...]]:
         with self._executed(sql, values) as cursor:
@@ -100,10 +105,18 @@ class Session:
             return int(cursor.fetchall()[0][0])
 
     def pages(self, sql: str, rows: int) -> Iterator[list[dict[str, Any]]]:
+        """Values of VARIANT, OBJECT and ARRAY as what they are in JSON."""
         with self._executed(sql, ()) as cursor:
             names = [column.name for column in cursor.description]
+            nested = [column.type_code in _NESTED for column in cursor.description]
             while page := cursor.fetchmany(rows):
-                yield [dict(zip(names, row, strict=True)) for row in page]
+                yield [
+                    {
+                        name: _read(each) if is_json else each
+                        for name, each, is_json in zip(names, row, nested, strict=True)
+                    }
+                    for row in page
+                ]
 
     def upload(self, name: str, content: bytes, place: str) -> None:
         """``name`` and ``place``, which begins with the stage, have no characters that need quotes."""
@@ -147,6 +160,14 @@ class Session:
                 f'store "{self._store}" gave an answer that is not understood',
                 detail=_sentence(words_of(error)),
             ) from error
+
+
+def _read(text: Any) -> Any:
+    """What is no JSON, as the service has it for ``undefined``, stays a text."""
+    try:
+        return text if text is None else json.loads(text, parse_float=Decimal)
+    except ValueError:
+        return text
 
 
 def no_entity(store: str, entity: str) -> SqlError:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from mvserver import limits
+from mvserver.compiler.changelogs import written_key
 from mvserver.compiler.explain import explain
-from mvserver.compiler.plans import Aggregation, Groups
+from mvserver.compiler.plans import Aggregation, Groups, Projection
 from mvserver.errors import SqlError
 from tests.compiler.harness import compiled
 
@@ -94,8 +95,6 @@ WRONG = [
      "an aggregation over TUMBLE must be grouped by window_start and window_end"),
     ("SELECT max(d) FROM (SELECT max(c) AS d FROM (SELECT max(b) AS c FROM (SELECT max(a) AS b FROM "
      "(SELECT count(*) AS a FROM everything) t) t) t) t", "54001", "aggregates are nested more than 4 levels deep"),
-    ("SELECT upper(m) FROM (SELECT max(s) AS m FROM everything GROUP BY s) t", "0A000",
-     "function upper is not supported over aggregates"),
     ("SELECT DISTINCT arr FROM everything", "0A000", "SELECT DISTINCT a value of type integer[] is not supported"),
     ("WITH a AS (SELECT i4 FROM everything) SELECT s FROM everything", "0A000", 'WITH query "a" is never read'),
     ("SELECT upper(s) AS u, count(*) FROM everything GROUP BY ROLLUP (s)", "0A000",
@@ -198,3 +197,26 @@ def test_groups_without_a_time_have_no_last_one() -> None:
         "0A000", "aggregate last_value is not supported over groups without an event time",
     )  # fmt: skip
     assert caught.value.hint
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT s, upper(max(s)) || count(*) AS u FROM everything GROUP BY s HAVING length(max(s)) > 1",
+        "SELECT k, upper(m) || n AS u FROM (SELECT s AS k, max(s) AS m, count(*) AS n FROM everything GROUP BY s) t "
+        "WHERE length(m) > 1",
+    ],
+)
+def test_what_duckdb_cannot_finish_is_computed_over_the_changes_of_groups(sql: str) -> None:
+    plan = compiled(sql)
+    assert isinstance(plan, Projection)
+    assert isinstance(plan.scan.derived, Groups)
+    assert plan.where is not None
+    assert written_key(plan) == (plan.outputs[0].name,)
+
+
+def test_a_key_that_is_a_function_of_others_tells_no_rows_apart() -> None:
+    plan = compiled("SELECT s, upper(s) AS u, CASE WHEN count(*) > 1 THEN lower(s) END AS l FROM everything GROUP BY s")
+    assert isinstance(plan, Aggregation)
+    assert (len(plan.keys), plan.further) == (3, 2)
+    assert written_key(plan) == ("s",)

@@ -46,16 +46,17 @@ class Client:
         """None where there is nothing to ask in that way."""
         said = self.connection.pgconn
         if way == "text":
-            return _answer(said.exec_(statement.encode()))
+            return answered(said.exec_(statement.encode()))
         if way == "binary":
-            return _answer(said.exec_params(statement.encode(), None, result_format=1))
+            return answered(said.exec_params(statement.encode(), None, result_format=1))
         text, values = parameterized(statement)
         if not values:
             return None
-        return _answer(said.exec_params(text.encode(), [value.encode() for value in values]))
+        return answered(said.exec_params(text.encode(), [value.encode() for value in values]))
 
 
-def _answer(result: pq.abc.PGresult) -> Answer:
+def answered(result: pq.abc.PGresult) -> Answer:
+    """What the server said: columns and rows, or an error."""
     if result.status not in (pq.ExecStatus.TUPLES_OK, pq.ExecStatus.COMMAND_OK):
         state = result.error_field(pq.DiagnosticField.SQLSTATE)
         message = result.error_field(pq.DiagnosticField.MESSAGE_PRIMARY)

@@ -10,12 +10,13 @@ from tests.corpus.compare import Client
 _FOLDER = Path(__file__).parent
 
 
-def _lines(name: str) -> tuple[str, ...]:
-    lines = (_FOLDER / name).read_text(encoding="utf-8").splitlines()
-    return tuple(line for line in lines if line and not line.startswith("--"))
+def lines(file: Path) -> tuple[str, ...]:
+    """Those that are neither empty nor a comment."""
+    found = file.read_text(encoding="utf-8").splitlines()
+    return tuple(line for line in found if line and not line.startswith("--"))
 
 
-def _by_class(lines: Iterable[str]) -> Mapping[str, tuple[str, ...]]:
+def by_class(lines: Iterable[str]) -> Mapping[str, tuple[str, ...]]:
     """``# title`` and below it the statements of that class."""
     found: dict[str, tuple[str, ...]] = {}
     title = ""
@@ -28,8 +29,8 @@ def _by_class(lines: Iterable[str]) -> Mapping[str, tuple[str, ...]]:
     return found
 
 
-BY_HAND = _lines("by_hand.sql")
-CLASSES = _by_class(_lines("known.txt"))
+BY_HAND = lines(_FOLDER / "by_hand.sql")
+CLASSES = by_class(lines(_FOLDER / "known.txt"))
 KNOWN = frozenset(text for texts in CLASSES.values() for text in texts)
 
 

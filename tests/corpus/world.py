@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import psycopg
@@ -14,7 +15,7 @@ _DUCK = {
     "int": "INTEGER", "bigint": "BIGINT", "smallint": "SMALLINT", "text": "VARCHAR", "bool": "BOOLEAN", "date": "DATE",
     "time": "TIME", "timestamp": "TIMESTAMP", "timestamptz": "TIMESTAMPTZ", "float4": "FLOAT", "float8": "DOUBLE",
     "bytea": "BLOB", "text[]": "VARCHAR[]", "int[]": "INTEGER[]", "numeric(10,2)": "DECIMAL(10, 2)",
-    "numeric(20,6)": "DECIMAL(20, 6)", "numeric(12,4)": "DECIMAL(12, 4)",
+    "numeric(20,6)": "DECIMAL(20, 6)", "numeric(12,4)": "DECIMAL(12, 4)", "numeric(38,4)": "DECIMAL(38, 4)",
 }  # fmt: skip
 _OURS = {
     "int": "INTEGER", "text": "VARCHAR", "bool": "BOOLEAN", "timestamptz": "TIMESTAMP_LTZ", "float4": "FLOAT",
@@ -32,13 +33,14 @@ class Table:
     rows: tuple[tuple[str, ...], ...]
 
 
-def _table(name: str, key: str, columns: str, *rows: str) -> Table:
+def table(name: str, key: str, columns: str, *rows: str) -> Table:
+    """Parts of the key are separated by blanks, columns by semicolons, values by bars."""
     parted = tuple((each.split()[0], each.split()[1]) for each in columns.split("; "))
     return Table(name, tuple(key.split()), parted, tuple(tuple(row.split(" | ")) for row in rows))
 
 
 TABLES = (
-    _table("customers", "id",
+    table("customers", "id",
         "id int; name text; email text; city text; joined date; score float8; vip bool; tags text[]; profile text",
         "1 | 'Ada Lovelace' | 'ada@example.com' | 'London' | '2020-02-29' | 9.5 | true | ARRAY['math', 'early'] | "
         '\'{"age": 36, "langs": ["en", "fr"], "address": {"zip": "W1", "geo": [51.5, -0.1]}}\'',
@@ -50,7 +52,7 @@ TABLES = (
         "5 | '' | 'x_y%z@example.com' | 'London' | '2024-06-15' | 0.1 | false | NULL | NULL",
         "6 | NULL | NULL | NULL | NULL | NULL | NULL | NULL | '[1, \"two\", null, {\"three\": 3}]'",
     ),
-    _table("orders", "id",
+    table("orders", "id",
         "id bigint; customer int; placed timestamp; shipped timestamptz; total numeric(10,2); status text; note text",
         "101 | 1 | '2024-01-01 00:00:00' | '2024-01-02 12:00:00+00' | 19.99 | 'shipped' | 'first'",
         "102 | 1 | '2024-01-31 23:59:59.999999' | '2024-02-02 00:00:00.5+00' | 100.00 | 'shipped' | NULL",
@@ -61,13 +63,13 @@ TABLES = (
         "107 | 9 | '2024-07-04 09:15:30' | NULL | NULL | NULL | 'unknown customer'",
         "108 | 4 | '2024-07-04 09:15:30' | '2024-07-05 00:00:00+00' | 100.00 | 'open' | 'tie'",
     ),
-    _table("lines", "order_id line",
+    table("lines", "order_id line",
         "order_id bigint; line smallint; product int; quantity int; price numeric(12,4); discount float4",
         "101 | 1 | 1 | 1 | 19.9900 | 0", "102 | 1 | 2 | 3 | 25.0000 | 0.1", "102 | 2 | 1 | 2 | 12.5000 | 0.25",
         "103 | 1 | 3 | 1 | 0.0100 | NULL", "104 | 1 | 1 | -1 | 5.5000 | 0", "105 | 1 | 2 | 100 | 100.1234 | 0.5",
         "105 | 2 | 4 | 7 | 333.3333 | 0.333", "106 | 1 | 3 | 5 | 10.1000 | 0.05", "108 | 1 | 2 | 4 | 25.0000 | 1",
     ),
-    _table("products", "id",
+    table("products", "id",
         "id int; name text; category text; price numeric(10,2); weight float4; attributes text; sizes int[]; "
         "code bytea",
         '1 | \'Tea\' | \'food\' | 4.50 | 0.25 | \'{"color": "green", "organic": true, "n": 1}\' | ARRAY[1, 2, 3] | '
@@ -77,7 +79,7 @@ TABLES = (
         "3 | 'Kettle' | 'kitchen' | 39.90 | 2.75 | '{\"color\": null, \"n\": \"3\"}' | ARRAY[]::INTEGER[] | '\\xdead'",
         "4 | 'tea strainer' | NULL | 3.00 | NULL | NULL | ARRAY[3, NULL, 1] | NULL",
     ),
-    _table("events", "id",
+    table("events", "id",
         "id bigint; kind text; at timestamptz; clock time; payload text; amount numeric(20,6); ratio float8",
         "1 | 'click' | '2024-03-31 00:59:59+00' | '00:00:00' | '{\"a\": 1, \"b\": [1, 2]}' | 1.234567 | 0.5",
         "2 | 'click' | '2024-03-31 01:00:00+00' | '12:34:56.789' | '{\"a\": 2, \"c\": null}' | 12345678901234.567891 | "
@@ -90,32 +92,32 @@ TABLES = (
 )  # fmt: skip
 
 
-def add_views(server: LiveServer) -> None:
+def add_views(server: LiveServer, tables: Sequence[Table] = TABLES) -> None:
     dialect_rows.add_view(server)
-    for table in TABLES:
+    for each in tables:
         selects = [
             "SELECT "
             + ", ".join(
                 f'CAST({value} AS {_DUCK[kind]}) AS "{name}"'
                 if kind != "bytea" or value == "NULL"
                 else f"from_hex('{value.strip(chr(39)).removeprefix(chr(92) + 'x')}') AS \"{name}\""
-                for value, (name, kind) in zip(row, table.columns, strict=True)
+                for value, (name, kind) in zip(row, each.columns, strict=True)
             )
-            for row in table.rows
+            for row in each.rows
         ]
-        columns = tuple(Column(name, _OURS.get(kind, kind.upper())) for name, kind in table.columns)
-        columns = tuple(Column(each.name, each.type.replace("NUMERIC", "DECIMAL")) for each in columns)
-        server.add_view(table.name, columns, table.key, " UNION ALL ".join(selects))
+        columns = tuple(Column(name, _OURS.get(kind, kind.upper())) for name, kind in each.columns)
+        columns = tuple(Column(one.name, one.type.replace("NUMERIC", "DECIMAL")) for one in columns)
+        server.add_view(each.name, columns, each.key, " UNION ALL ".join(selects))
 
 
-def add_tables(connection: psycopg.Connection[tuple[object, ...]]) -> None:
+def add_tables(connection: psycopg.Connection[tuple[object, ...]], tables: Sequence[Table] = TABLES) -> None:
     dialect_rows.add_table(connection, temporary=False)
-    for table in TABLES:
-        columns = ", ".join(f"{name} {kind}" for name, kind in table.columns)
-        connection.execute(f"CREATE TABLE {table.name} ({columns})")
-        for row in table.rows:
+    for each in tables:
+        columns = ", ".join(f"{name} {kind}" for name, kind in each.columns)
+        connection.execute(f"CREATE TABLE {each.name} ({columns})")
+        for row in each.rows:
             values = [
                 f"CAST({value.replace('VARCHAR[]', 'text[]')} AS {kind})"
-                for value, (_, kind) in zip(row, table.columns, strict=True)
+                for value, (_, kind) in zip(row, each.columns, strict=True)
             ]
-            connection.execute(f"INSERT INTO {table.name} VALUES ({', '.join(values)})")
+            connection.execute(f"INSERT INTO {each.name} VALUES ({', '.join(values)})")

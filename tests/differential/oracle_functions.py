@@ -392,7 +392,11 @@ def timestampdiff(unit: str, start: dt.datetime, end: dt.datetime) -> int:
 
 @row_function("timestamp_ntz")
 def zone_to_utc(zone: str, local: dt.datetime) -> dt.datetime:
-    return local.replace(tzinfo=ZoneInfo(zone)).astimezone(dt.UTC).replace(tzinfo=None)
+    """The second of two instants at which the zone's clocks show this; behind a gap, by the clocks before it."""
+    first, second = (
+        local.replace(tzinfo=ZoneInfo(zone), fold=fold).astimezone(dt.UTC).replace(tzinfo=None) for fold in (0, 1)
+    )
+    return max(first, second)
 
 
 @row_function("timestamp_ntz")

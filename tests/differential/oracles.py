@@ -797,6 +797,10 @@ ORACLES: dict[str, tuple[Use, ...]] = {
         _use("cardinality(array_zip({0}, 'x', {1}, 'y'))", "o_zip_size({0}, {1})", "arr words", "i"),
         _use("((array_zip({0}, 'x', {1}, 'y'))[2]).y", "o_zip_second({0}, {1})", "arr words", "s"),
     ),
+    "named_struct": (
+        _use("(named_struct('x', {0}, 'y', {1})).y", "{1}", "i s", "s"),
+        _use("(named_struct('x', named_struct('y', {0}))).x.y", "{0}", "arr", "arr"),
+    ),
     "array_zip_all": (
         _use("cardinality(array_zip_all({0}, 'x', {1}, 'y'))", "o_zip_all_size({0}, {1})", "arr words", "i"),
         _use("((array_zip_all({0}, 'x', {1}, 'y'))[2]).y", "o_zip_all_second({0}, {1})", "arr words", "s"),

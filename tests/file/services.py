@@ -18,15 +18,19 @@ from moto.server import ThreadedMotoServer
 from spark_sinks.file.objects.azure import AzureObjects
 from spark_sinks.file.objects.base import ObjectStore
 from spark_sinks.file.objects.google import GoogleObjects
-from spark_sinks.file.objects.options import ObjectOptions, object_options, service_of
+from spark_sinks.file.objects.options import AZURE, GOOGLE, S3, ObjectOptions, object_options, service_of
 from spark_sinks.file.objects.s3 import S3Objects
 from tests.services import azure, google
 
 SERVICES = ("s3", "azure", "google")
 _STORES: dict[str, type[S3Objects | AzureObjects | GoogleObjects]] = {
-    "s3": S3Objects, "azure": AzureObjects, "google": GoogleObjects,
+    S3.name: S3Objects, AZURE.name: AzureObjects, GOOGLE.name: GoogleObjects,
 }  # fmt: skip
 TIMEOUT_S = 20.0
+
+
+def store_of(options: ObjectOptions, timeout_s: float) -> ObjectStore:
+    return _STORES[options.service.name]("s", options, timeout_s)
 
 
 @dataclass
@@ -72,7 +76,7 @@ class Bucket:
         return object_options(service, self.properties)
 
     def store(self) -> ObjectStore:
-        return _STORES[self.service.name]("s", self.options, TIMEOUT_S)
+        return store_of(self.options, TIMEOUT_S)
 
     # --- another program's view of it -------------------------------------------------------------------------------
     def _s3(self) -> Any:

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import bz2
 import gzip
 import threading
+import zlib
 from collections.abc import Callable, Iterator, Mapping
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
+from pyarrow import orc, parquet
 
 from mvserver.errors import SqlError
 from spark_sinks.base import StoreClient
@@ -254,6 +259,49 @@ def test_print_shows_the_lines_of_visible_files(root: Path, client: StoreClient)
     assert printed(client, "clicks", 0) == []
 
 
+@pytest.mark.parametrize("suffix", [".gz", ".bz2", ".zst", ".deflate"])
+def test_print_shows_the_lines_of_compressed_files(root: Path, client: StoreClient, suffix: str) -> None:
+    """As Spark divides them: a return ends a line, too."""
+    content = b'{"a": 1}\r{"a": 2}\r\n\n\xff'
+    packed = {
+        ".gz": gzip.compress,
+        ".bz2": bz2.compress,
+        ".zst": lambda text: pa.Codec("zstd").compress(text, asbytes=True),
+        ".deflate": zlib.compress,
+    }[suffix](content)
+    client.create_entity("clicks", {})
+    write_visible(root / "clicks", f"a.json{suffix}", packed)
+    assert printed(client, "clicks", 4) == [
+        (f"a.json{suffix}:{number}", line)
+        for number, line in enumerate([b'{"a": 1}', b'{"a": 2}', b"", b"\xff"], start=1)
+    ]
+
+
+@pytest.mark.parametrize("name", ["a.parquet", "a", "a.orc"])
+def test_print_shows_the_rows_of_files_with_types(root: Path, client: StoreClient, name: str) -> None:
+    moment = pa.timestamp("ns")
+    table = pa.table(
+        {
+            "n": pa.array([1, None], pa.int64()),
+            "price": pa.array([Decimal("1.50"), Decimal("-0.05")], pa.decimal128(6, 2)),
+            "y": pa.array([b"\xff\x00", b""]),
+            "at": pa.array([1_715_907_723_000_004_999, None], pa.int64()).cast(moment),
+            "m": pa.array([[("a", 1)], []], pa.map_(pa.string(), pa.int32())),
+            "r": pa.array([{"x": 0.5, "t": [0]}, None], pa.struct([("x", pa.float64()), ("t", pa.list_(moment))])),
+        }
+    )
+    client.create_entity("clicks", {})
+    (orc.write_table if name.endswith(".orc") else parquet.write_table)(table, root / "clicks" / f".{name}")
+    (root / "clicks" / f".{name}").rename(root / "clicks" / name)
+    first = (
+        b'{"n": 1, "price": 1.50, "y": "/wA=", "at": "2024-05-17 01:02:03.000004", "m": {"a": 1}, '
+        b'"r": {"x": 0.5, "t": ["1970-01-01 00:00:00"]}}'
+    )
+    second = b'{"n": null, "price": -0.05, "y": "", "at": null, "m": {}, "r": null}'
+    assert printed(client, "clicks", 2) == [(f"{name}:1", first), (f"{name}:2", second)]
+    assert printed(client, "clicks", 1) == [(f"{name}:1", first)]
+
+
 def test_print_follows_new_files_from_now_on(root: Path, client: StoreClient) -> None:
     client.create_entity("clicks", {})
     write_visible(root / "clicks", "old.json", b"old\n")
@@ -284,11 +332,16 @@ def test_print_stops_when_told(client: StoreClient) -> None:
 @pytest.mark.parametrize(
     ("name", "content", "sqlstate", "message"),
     [
-        ("a.parquet", b"", "0A000", 'file "a.parquet" cannot be printed because it is in Parquet format'),
-        ("a", b"PAR1....", "0A000", 'file "a" cannot be printed because it is in Parquet format'),
-        ("a.json.zst", b"", "0A000", 'file "a.json.zst" cannot be printed'),
-        ("a.gz", b"not zipped", "XX001", 'file "a.gz" is not a whole gzip file'),
-        ("b.gz", gzip.compress(b"x" * 1000, mtime=0)[:-9], "XX001", 'file "b.gz" is not a whole gzip file'),
+        ("a.parquet", b"", "XX001", 'file "a.parquet" is not whole'),
+        ("a", b"PAR1....", "XX001", 'file "a" is not whole'),
+        ("a.orc", b"ORC....", "XX001", 'file "a.orc" is not whole'),
+        ("a.json.lz4", b"", "0A000", 'file "a.json.lz4" cannot be printed'),
+        ("a.json.xz", b"", "0A000", 'file "a.json.xz" cannot be printed'),
+        ("a.zst", b"not packed", "XX001", 'file "a.zst" is not whole'),
+        ("a.bz2", bz2.compress(b"x" * 1000)[:-9], "XX001", 'file "a.bz2" is not whole'),
+        ("a.deflate", zlib.compress(b"x" * 1000)[:-9], "XX001", 'file "a.deflate" is not whole'),
+        ("a.gz", b"not zipped", "XX001", 'file "a.gz" is not whole'),
+        ("b.gz", gzip.compress(b"x" * 1000, mtime=0)[:-9], "XX001", 'file "b.gz" is not whole'),
     ],
 )
 def test_files_that_cannot_be_printed(
@@ -303,7 +356,7 @@ def test_files_that_cannot_be_printed(
 def test_a_line_that_is_too_long_is_refused(root: Path, client: StoreClient, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("spark_sinks.file.records.FILE_RECORD_BYTES_MAX", 10)
     monkeypatch.setattr("spark_sinks.file.files.FILE_RECORD_BYTES_MAX", 10)
-    monkeypatch.setattr("spark_sinks.file.printing.FILE_RECORD_BYTES_MAX", 10)
+    monkeypatch.setattr("spark_sinks.file.shown.FILE_RECORD_BYTES_MAX", 10)
     client.create_entity("clicks", {})
     write_visible(root / "clicks", "a.json", b"short\n" + b"x" * 20 + b"\n")
     error = refused(lambda: printed(client, "clicks", 2))

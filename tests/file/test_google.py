@@ -137,13 +137,25 @@ def test_a_token_that_is_refused_is_said() -> None:
 
     with answering(answer) as address:
         error = refused(lambda: objects(gcs__token="mine", gcs__endpoint=address).check(""))
-    assert (error.sqlstate, error.detail) == ("08006", "gs://bucket: Invalid Credentials.")
+    assert (error.sqlstate, error.detail) == ("42501", "gs://bucket: Invalid Credentials.")
+
+
+@pytest.mark.parametrize(("status", "sqlstate"), [(400, "42501"), (503, "08006")])
+def test_a_key_for_which_there_is_no_token(monkeypatch: pytest.MonkeyPatch, status: int, sqlstate: str) -> None:
+    def answer(method: str, path: str, headers: dict[str, str], body: bytes) -> Answer:
+        said = _json(error="invalid_grant", error_description="Invalid JWT Signature.") if status == 400 else b""
+        return status, {"Content-Type": "application/json"}, said
+
+    with answering(answer) as address:
+        monkeypatch.setattr(google, "TOKEN_ADDRESS", f"{address}/token")
+        error = refused(lambda: objects(gcs__service_account_key=account_key(), gcs__endpoint=address).check(""))
+    assert error.sqlstate == sqlstate
 
 
 def test_the_servers_own_credentials_are_looked_for(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("GOOGLE_APPLICATION_CREDENTIALS", str(tmp_path / "nowhere.json"))
     error = refused(lambda: objects().check(""))
-    assert error.sqlstate == "08006"
+    assert error.sqlstate == "42501"
     assert "nowhere.json" in (error.detail or "")
 
 

@@ -357,13 +357,13 @@ def test_options_of_s3() -> None:
          "22023"),
         ({"uris": "s3://bucket", "max__files__per__batch": "0"}, "22023"),
         ({"uris": "abfss://c@account.dfs.core.windows.net/x"}, "22023"),
-        ({"uris": "abfss://c@example.org/x", "azure__account_key": "k"}, "22023"),
-        ({"uris": "abfss://container@account.dfs.core.windows.net/x", "azure__account_key": "k",
+        ({"uris": "abfss://c@example.org/x", "azure__account_key": "a2V5"}, "22023"),
+        ({"uris": "abfss://container@account.dfs.core.windows.net/x", "azure__account_key": "a2V5",
           "azure__sas_token": "t"}, "22023"),
         ({"uris": "gs://bucket", "gcs__endpoint": "http://localhost:1"}, "42501"),
         ({"uris": "gs://bucket", "gcs__token": "t", "gcs__service_account_key": "{}"}, "22023"),
         ({"uris": "gs://bucket", "gcs__service_account_key": '{"type": "external_account"}'}, "22023"),
-        ({"uris": "gs://bucket", "aws__access_key_id": "k"}, "22023"),
+        ({"uris": "gs://bucket", "aws__access_key_id": "k"}, "0A000"),
         ({"uris": "wasb://container@account/x"}, "0A000"),
         ({"uris": "hdfs://host/x"}, "0A000"),
     ],
@@ -374,5 +374,5 @@ def test_options_that_are_wrong(properties: dict[str, str], sqlstate: str) -> No
 
 def test_a_service_whose_packages_are_missing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("spark_sinks.file.objects.options.find_spec", lambda name: None)
-    error = refused(lambda: options(uris="abfss://container@account.dfs.core.windows.net/x", azure__account_key="k"))
+    error = refused(lambda: options(uris="abfss://container@account.dfs.core.windows.net/x", azure__account_key="a2V5"))
     assert (error.sqlstate, "pip install 'mvserver[azure]'" in (error.hint or "")) == ("0A000", True)

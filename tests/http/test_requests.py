@@ -18,7 +18,7 @@ from mvserver.http.bodies import parsed
 from mvserver.http.cors import Origins
 from mvserver.http.credentials import Caller, Credentials
 from mvserver.http.etags import etag, matches
-from mvserver.http.formats import ARROW, JSON, NDJSON, negotiate
+from mvserver.http.formats import ARROW, JSON, NDJSON, negotiate, wants_events
 from mvserver.http.json_values import Numbers
 from mvserver.http.parameters import read_all
 from mvserver.http.status import OF_PATHS, RequestError, status_of
@@ -109,10 +109,32 @@ def test_accept() -> None:
     assert negotiate(ARROW).media_type == ARROW
     chosen = negotiate("application/json; numbers=string; rows=array")
     assert (chosen.numbers, chosen.as_arrays) == (Numbers.STRING, True)
-    for refused in ("text/html", "application/json; numbers=no", "application/json;q=0", "application/json; x=1"):
+    assert negotiate("*/*, application/x-ndjson;q=0").media_type == JSON
+    for refused in (
+        "text/html", "application/json; numbers=no", "application/json;q=0", "application/json; x=1",
+        "*/*;q=0.5, application/json;q=0",
+    ):  # fmt: skip
         with pytest.raises(RequestError) as raised:
             negotiate(refused)
         assert raised.value.status == 406
+
+
+@pytest.mark.parametrize(
+    ("accept", "events"),
+    [(None, False), ("", False), ("*/*", False), ("text/event-stream", True), ("Text/Event-Stream", True),
+     ("text/*", True), ("application/json, text/event-stream", True), ("text/event-stream;q=0.1, */*", False),
+     ("application/json;q=0.2, text/event-stream;q=0.5", True), ("text/event-stream;q=0, application/json", False),
+     ("text/event-stream;q=0, text/*, application/*;q=0.1", False)],
+)  # fmt: skip
+def test_accept_of_changes(accept: str | None, events: bool) -> None:
+    assert wants_events(accept) is events
+
+
+@pytest.mark.parametrize("accept", ["text/html", "text/event-stream;q=0", "application/json;q=0, */*", "image/png"])
+def test_accept_of_changes_that_cannot_be_met(accept: str) -> None:
+    with pytest.raises(RequestError) as raised:
+        wants_events(accept)
+    assert raised.value.status == 406
 
 
 def test_etags_differ_with_whatever_the_answer_depends_on() -> None:

@@ -31,6 +31,7 @@ def test_what_the_client_is_given(tmp_path: Path) -> None:
     assert dict(found.client) == {
         "credential": "id:secret", "s3.endpoint": "http://s3:9000", "s3.access-key-id": "a",
         "s3.secret-access-key": "b", "s3.region": "eu-west-1",
+        "oauth2-server-uri": "https://host/catalog/v1/oauth/tokens",
     }  # fmt: skip
     found = read(
         {"uris": "postgresql://host:5433/db", "iceberg.username": "an/n", "iceberg.password": "p@ss",

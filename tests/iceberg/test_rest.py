@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, HTTPServer
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qs
 
 import pyarrow as pa
 import pytest
@@ -88,22 +91,107 @@ def test_a_table_outside_of_the_open_folders_is_not_touched(rest: RestServer, tm
 
 
 class Page(BaseHTTPRequestHandler):
+    status, content = 200, b"<html>It works!</html>"
+
     def do_GET(self) -> None:
-        self.send_response(200)
+        self.send_response(self.status)
         self.end_headers()
-        self.wfile.write(b"<html>It works!</html>")
+        self.wfile.write(self.content)
+
+    do_POST = do_GET
 
     def log_message(self, *args: Any) -> None: ...
 
 
-def test_a_page_of_the_web_is_no_catalog(tmp_path: Path) -> None:
-    with HTTPServer(("127.0.0.1", 0), Page) as server:
-        thread = threading.Thread(target=server.handle_request, daemon=True)
+@contextmanager
+def serving_pages(page: type[BaseHTTPRequestHandler]) -> Iterator[str]:
+    with ThreadingHTTPServer(("127.0.0.1", 0), page) as server:
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
         thread.start()
-        address = f"http://127.0.0.1:{server.server_address[1]}"
-        with pytest.raises(SqlError) as caught:
-            IcebergClient("far", options(address, tmp_path), timeout_s=TIMEOUT_S).check()
+        yield f"http://127.0.0.1:{server.server_address[1]}"
+        server.shutdown()
         thread.join()
-    assert (caught.value.sqlstate, caught.value.message) == (
-        "58000", 'store "far" gave an answer that is not understood',
-    )  # fmt: skip
+
+
+def checked(page: type[Page], tmp_path: Path, **properties: str) -> SqlError:
+    with serving_pages(page) as address:
+        given = IcebergOptions.from_properties({"uris": address, **properties}, [tmp_path])
+        client = IcebergClient("far", given, timeout_s=TIMEOUT_S)
+        with pytest.raises(SqlError) as caught:
+            client.check()
+    return caught.value
+
+
+def test_a_page_of_the_web_is_no_catalog(tmp_path: Path) -> None:
+    error = checked(Page, tmp_path)
+    assert (error.sqlstate, error.message) == ("58000", 'store "far" gave an answer that is not understood')
+
+
+class Asking(BaseHTTPRequestHandler):
+    """A catalog without tables, which has tokens for a client's credentials."""
+
+    def do_POST(self) -> None:
+        asked = parse_qs(self.rfile.read(int(self.headers["Content-Length"])).decode())
+        known = (asked["client_id"], asked["client_secret"], asked["scope"]) == (["me"], ["hidden"], ["lake"])
+        assert self.path == "/v1/oauth/tokens"
+        self._answer(200 if known else 401, {"access_token": "t1", "token_type": "bearer", "expires_in": 3600})
+
+    def do_GET(self) -> None:
+        known = self.headers["Authorization"] == "Bearer t1"
+        content = {"namespaces": []} if self.path.endswith("namespaces") else {"defaults": {}, "overrides": {}}
+        self._answer(200 if known else 401, content)
+
+    def _answer(self, status: int, content: Any) -> None:
+        text = json.dumps(content if status == 200 else {"error": "invalid_client"}).encode()
+        self.send_response(status)
+        self.send_header("Content-Length", str(len(text)))
+        self.end_headers()
+        self.wfile.write(text)
+
+    def log_message(self, *args: Any) -> None: ...
+
+
+@pytest.mark.parametrize(("secret", "sqlstate"), [("hidden", None), ("guess", "42501")])
+def test_credentials_are_exchanged_for_a_token(tmp_path: Path, secret: str, sqlstate: str | None) -> None:
+    with serving_pages(Asking) as address:
+        given = {"uris": address, "iceberg.credential": f"me:{secret}", "iceberg.scope": "lake"}
+        client = IcebergClient("far", IcebergOptions.from_properties(given, [tmp_path]), timeout_s=TIMEOUT_S)
+        if sqlstate is None:
+            assert client.list_entities() == []
+        else:
+            with pytest.raises(SqlError, match=sqlstate):
+                client.check()
+
+
+class Refusing(Page):
+    status = 401
+    content = b'{"error": {"message": "Not authorized", "type": "NotAuthorizedException", "code": 401}}'
+
+
+class Forbidding(Page):
+    status = 403
+    content = b'{"error": {"message": "No access", "type": "ForbiddenException", "code": 403}}'
+
+
+class NoToken(Page):
+    """Of OAuth2."""
+
+    status = 401
+    content = b'{"error": "invalid_client", "error_description": "The client is not known"}'
+
+
+@pytest.mark.parametrize(
+    ("page", "properties", "message", "words"),
+    [
+        (Refusing, {"iceberg.token": "hidden"}, 'store "far" refuses the credentials', "Not authorized"),
+        (Forbidding, {"iceberg.token": "hidden"}, 'store "far" does not allow the request', "No access"),
+        (NoToken, {"iceberg.credential": "me:hidden"}, 'store "far" refuses the credentials', "invalid_client"),
+    ],
+)
+def test_who_is_refused_is_told_so(
+    tmp_path: Path, page: type[Page], properties: dict[str, str], message: str, words: str
+) -> None:
+    error = checked(page, tmp_path, **properties)
+    assert (error.sqlstate, error.message) == ("42501", message)
+    assert words in (error.detail or "")
+    assert "hidden" not in str(error)

@@ -16,8 +16,9 @@ from pyspark.sql import SparkSession
 from mvserver.demo.kafka_broker import KafkaBroker
 from mvserver.errors import SqlError
 from mvserver.spark_jvm import start_jvm, submit_command
+from mvserver.streaming.spark.options import SparkOptions, jvm_settings
 from mvserver.streaming.spark.pyspark_state import forget_jvm
-from mvserver.streaming.spark.session import SparkOptions, jvm_settings, start_session
+from mvserver.streaming.spark.session import start_session
 from spark_sinks.base import SinkRecords
 from spark_sinks.kafka.client import KafkaClient
 from spark_sinks.kafka.jars import CONNECTOR

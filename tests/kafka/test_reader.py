@@ -356,6 +356,18 @@ def test_jars_from_a_folder(kafka_spark: SparkSession, tmp_path: Path) -> None:
     assert CONNECTOR.missing(tmp_path, ivy_home=tmp_path) == ()
 
 
+def test_jars_that_were_fetched_before_are_not_looked_up_again(
+    kafka_spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    CONNECTOR.add_to(kafka_spark, None)  # so that they are in the cache
+    session, asked = kafka_spark.newSession(), []
+    monkeypatch.setattr(SparkSession, "sql", lambda self, text: asked.append(text))
+    CONNECTOR.add_to(session, None)
+    cache = default_ivy_home() / "cache"
+    assert asked == [f"ADD JAR '{jar.ivy_path(default_ivy_home())}'" for jar in CONNECTOR.jars]
+    assert all(str(cache) in text for text in asked)
+
+
 def test_jars_that_cannot_be_had_are_named(kafka_spark: SparkSession, tmp_path: Path) -> None:
     unknown = Connector(CONNECTOR.name, (Jar("no group", "no-artifact", "1"),))
     with pytest.raises(SqlError) as caught:

@@ -107,8 +107,9 @@ def test_a_service_that_does_not_answer() -> None:
     ("code", "sqlstate"),
     [
         ("AccessDeniedException", "42501"),
-        ("UnrecognizedClientException", "08006"),
-        ("ExpiredTokenException", "08006"),
+        ("UnrecognizedClientException", "42501"),
+        ("InvalidSignatureException", "42501"),
+        ("ExpiredTokenException", "42501"),
         ("InvalidArgumentException", "22023"),
         ("SomethingNew", "58000"),
     ],
@@ -121,6 +122,24 @@ def test_the_services_words(client: KinesisClient, code: str, sqlstate: str) -> 
     with pytest.raises(SqlError) as refused:
         client.check()
     assert (refused.value.sqlstate, refused.value.detail) == (sqlstate, f"{code} by the test.")
+
+
+@pytest.mark.parametrize("operation", ["list_streams", "describe_stream_summary", "list_shards", "put_records"])
+def test_what_is_no_such_service(client: KinesisClient, kinesis_stream: MakeStream, operation: str) -> None:
+    """Any page that is read as JSON, or not read at all, has none of what was asked for."""
+    name = kinesis_stream().name
+    made_faulty(client._service).faults[operation] = lambda true, arguments: {"ResponseMetadata": {}}
+    service = client._service
+    with pytest.raises(SqlError) as refused:
+        {
+            "list_streams": client.check,
+            "describe_stream_summary": lambda: client.describe_entity(name),
+            "list_shards": lambda: service.shards(name),
+            "put_records": lambda: service.put_all(name, [("k", b"x")]),
+        }[operation]()
+    assert (refused.value.sqlstate, refused.value.message) == (
+        "58000", 'store "k" gave an answer that is not understood',
+    )  # fmt: skip
 
 
 def test_a_stream_of_another_account(kinesis: KinesisEmulator, kinesis_stream: MakeStream) -> None:

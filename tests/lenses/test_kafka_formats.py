@@ -68,6 +68,9 @@ SET defaults.topic.autocreate = true;
 INSERT INTO f-bytes STORE KEY AS BYTES VALUE AS BYTES SELECT STREAM _value AS _key, _key AS _value FROM f-blobs;
 INSERT INTO f-xml STORE VALUE AS XML SELECT STREAM name, amount, tags, country AS `_country` FROM f-sales;
 INSERT INTO f-csv STORE KEY AS CSV VALUE AS CSV SELECT STREAM name AS _key.name, amount AS _key.n, country FROM f-sales;
+INSERT INTO f-xml-keys STORE KEY AS XML SELECT STREAM name AS _key.name, amount AS _key._n, country FROM f-sales;
+INSERT INTO f-xml-groups STORE KEY AS XML VALUE AS XML SELECT TABLE SUM(amount) AS s FROM f-sales
+GROUP BY name, country;
 INSERT INTO f-groups STORE KEY AS CSV SELECT TABLE SUM(amount) AS s FROM f-sales GROUP BY name, country;
 INSERT INTO f-tags SELECT STREAM COUNT(*) AS n, SUM(amount) AS sum, MAX(tag) AS last
 FROM f-sales LATERAL tags AS tag WHERE amount > 1 WINDOW BY TUMBLE 1m GROUP BY tag;
@@ -101,6 +104,15 @@ def test_formats(session: Connection[tuple[Any, ...]], broker: Broker, kafka_bro
         (b'"a""<b",5', b'"gr"'), (b'"a""<b",-3', b'"gr"'), (b'"c",2', b"")
     ]  # fmt: skip
     broker.rows("f-groups", {b'"a""<b","gr"': {"s": 2}})  # a group of NULL is none
+    assert broker.records("f-xml-keys", 3) == [
+        (b'<record n="5"><name>a"&lt;b</name></record>', {"country": "gr"}),
+        (b'<record n="-3"><name>a"&lt;b</name></record>', {"country": "gr"}),
+        (b'<record n="2"><name>c</name></record>', {"country": None}),
+    ]
+    broker.rows(
+        "f-xml-groups",
+        {b'<record><name>a"&lt;b</name><country>gr</country></record>': b"<record><s>2</s></record>"},
+    )
     assert [(key, value) for key, value, _ in headed(address, "f-real", 3)] == [
         (struct.pack(">d", 2.5), b'a"<b'), (struct.pack(">d", -1.5), b'a"<b'), (struct.pack(">d", 1.0), b"c")
     ]  # fmt: skip
@@ -122,6 +134,8 @@ def test_formats(session: Connection[tuple[Any, ...]], broker: Broker, kafka_bro
         INSERT INTO f-xml-back STORE VALUE AS JSON SELECT STREAM * FROM f-xml;
         INSERT INTO f-xml-sums SELECT TABLE SUM(amount) AS s FROM f-xml GROUP BY name;
         INSERT INTO f-csv-back STORE KEY AS JSON VALUE AS JSON SELECT STREAM _key.n + 1 AS more, country FROM f-csv;
+        INSERT INTO f-xml-keys-back STORE KEY AS JSON SELECT STREAM _key._n + 1 AS more FROM f-xml-keys;
+        INSERT INTO f-xml-groups-back SELECT TABLE COUNT(*) AS n FROM f-xml-groups GROUP BY _key.country;
         INSERT INTO f-groups-back SELECT TABLE COUNT(*) AS n, SUM(s) AS s FROM f-groups GROUP BY _key.name;
         INSERT INTO f-real-back SELECT STREAM _key * 2 AS twice FROM f-real;
         """,
@@ -141,6 +155,11 @@ def test_formats(session: Connection[tuple[Any, ...]], broker: Broker, kafka_bro
         ({"name": "c", "n": 2}, {"more": 3, "country": None}),
         ({"name": "e", "n": 7}, {"more": 8, "country": "fr"}),
     ]
+    assert [(json.loads(key or b"null"), value) for key, value in broker.records("f-xml-keys-back", 3)] == [
+        ({"name": 'a"<b', "_n": 5}, {"more": 6}), ({"name": 'a"<b', "_n": -3}, {"more": -2}),
+        ({"name": "c", "_n": 2}, {"more": 3}),
+    ]  # fmt: skip
+    assert [value for _, value in broker.records("f-xml-groups-back", 1)][-1] == b"<record><n>1</n></record>"
     broker.rows("f-groups-back", {b'a"<b': {"n": 1, "s": 2}})
     assert [value for _, value in broker.records("f-real-back", 3)] == [{"twice": 5.0}, {"twice": -3.0}, {"twice": 2.0}]
     rejected = session.execute("SELECT DISTINCT position, reason FROM mv_catalog.rejected_rows ORDER BY 1").fetchall()

@@ -82,6 +82,8 @@ def test_of_expressions(expression: str, wanted: list[str]) -> None:
         ("SELECT STREAM UPPER(c) AS x, UPPER(a) AS y FROM s RIGHT JOIN u WITHIN 1h", ["UPPER"]),
         ("SELECT STREAM UPPER(c) AS x, UPPER(a) AS y FROM s OUTER JOIN u WITHIN 1h", ["UPPER", "UPPER"]),
         ("SELECT STREAM a FROM s LEFT JOIN t ON s.n = t._key", []),  # NULL meets nothing
+        ("SELECT STREAM 1 + f._meta.offset AS x FROM s JOIN f WITHIN 1h", []),
+        ("SELECT STREAM 1 + f._meta.offset AS x FROM s LEFT JOIN f WITHIN 1h", ["+"]),
         ("SELECT TABLE SUM(n) AS x FROM s GROUP BY a", []),
         ("SELECT TABLE SUM(n) + 1 AS x, COUNT(n) + 1 AS y, SUM(b) + 1 AS z FROM s GROUP BY a", ["+"]),
         ("SELECT TABLE SUM(n + 1) AS x FROM s GROUP BY UPPER(m)", ["UPPER", "+"]),

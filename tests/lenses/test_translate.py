@@ -87,6 +87,18 @@ def translated(text: str) -> Translated:
         ("SELECT STREAM id, tag FROM people LATERAL tags AS tag",
          """SELECT "people"."_key" AS "_key", "people"."id" AS "id", "tag"."tag" AS "tag" FROM "people" AS "people" """
          """CROSS JOIN UNNEST("people"."tags") AS "tag\""""),
+        ("SELECT STREAM id AS a.b, name AS a.c.d, _value AS v FROM people",
+         """SELECT "people"."_key" AS "_key", named_struct('b', "people"."id", 'c', named_struct('d', """
+         """"people"."name")) AS "a", named_struct('id', "people"."id", 'name', "people"."name", 'address', """
+         """"people"."address", 'tags', "people"."tags") AS "v" FROM "people" AS "people\""""),
+        ("SELECT STREAM c._value AS c FROM people AS p LEFT JOIN cities AS c ON p.address.city = c._key",
+         """SELECT "p"."address"."city" AS "_key", CASE WHEN "c"."_key" IS NOT NULL THEN named_struct('city', """
+         """"c"."city", 'land', "c"."land") END AS "c" FROM "people" AS "p" LEFT JOIN "cities" AS "c" ON """
+         """("p"."address"."city" = "c"."_key")"""),
+        ("SELECT STREAM a._meta.offset AS o FROM t AS a JOIN people AS p ON p._key = a._key WITHIN 1h",
+         """SELECT "a"."_key" AS "_key", "a"."_meta.offset" AS "o" FROM (SELECT *, (rowmetadata()->offset) AS """
+         """"_meta.offset" FROM "p.t" WITH ('starting.position' = 'earliest') AS "a") AS "a" JOIN "people" AS "p" """
+         """WITHIN 1 HOURS ON ("p"."_key" = "a"."_key")"""),
         ("SELECT STREAM CASE WHEN name = 'It''s' THEN 1 END AS c FROM people",
          """SELECT "people"."_key" AS "_key", CASE WHEN ("people"."name" = CAST('It''s' AS VARCHAR)) THEN 1 END """
          """AS "c" FROM "people" AS "people\""""),
@@ -116,8 +128,13 @@ def test_places_are_kept() -> None:
         ("SELECT STREAM nam FROM people", "1:29", 'field "nam" does not exist'),
         ("SELECT STREAM _key.x FROM people", "1:29", '_key of "people" is one value and has no field "x"'),
         ("SELECT STREAM _key.x AS y FROM keyed", "1:29", 'field "x" does not exist in _key'),
-        ("SELECT STREAM _key AS y FROM keyed", "1:29", 'the whole _key of "keyed" cannot be a value'),
-        ("SELECT STREAM _meta.offset AS o FROM people", "1:29", "_meta is only known where FROM names one topic"),
+        ("SELECT STREAM p._value AS v, x FROM keyed LEFT JOIN people AS p ON p.id = x WITHIN 1h", "1:29",
+         'the whole _value of "p" cannot be a value here'),
+        ("SELECT STREAM p AS v FROM people AS p", "1:29", 'the whole record of "p" cannot be a value'),
+        ("SELECT STREAM id AS a.b, name AS a.b FROM people", "1:40", 'field "b" is given more than once'),
+        ("SELECT STREAM id AS a.b, name AS a FROM people", "1:40", 'field "a" is given more than once'),
+        ("SELECT STREAM _meta.offset AS o FROM people", "1:29", '"people" is no stream of records, and has no _meta'),
+        ("SELECT STREAM _meta.size AS o FROM people", "1:29", 'field "size" does not exist in _meta'),
         ("SELECT STREAM name, name FROM people", "1:35", 'field "name" is given more than once'),
         ("SELECT STREAM name AS _value, id FROM people", "1:37", "AS _value makes the whole value"),
         ("SELECT STREAM name AS _key, id AS _key.x, id FROM people", "1:43", "the key is given as a whole"),
@@ -131,9 +148,11 @@ def test_places_are_kept() -> None:
         ("SELECT STREAM id FROM people WINDOW BY TUMBLE 1m", "1:44", "WINDOW BY needs GROUP BY"),
         ("SELECT STREAM id FROM people JOIN t ON people._key = t._key", "1:44", "a join of two streams needs WITHIN"),
         ("SELECT STREAM id FROM people JOIN cities WITHIN 1h", "1:63", "WITHIN is for joins of two streams"),
-        ("SELECT STREAM id FROM people OUTER JOIN cities", "1:44", "a OUTER join of a STREAM with a TABLE"),
+        ("SELECT STREAM id FROM people OUTER JOIN cities", "1:44", "an OUTER join of a STREAM with a TABLE"),
         ("SELECT TABLE land FROM cities OUTER JOIN numbers ON cities.city = numbers._key", "1:45",
          "an OUTER join of TABLEs compares their whole keys"),
+        ("SELECT TABLE cities._value AS v FROM cities OUTER JOIN numbers", "1:28",
+         "the whole _value cannot be a value of an OUTER join of TABLEs"),
         ("SELECT TABLE land FROM cities OUTER JOIN numbers WITHIN 1h", "1:71", "WITHIN is for joins of two streams"),
         ("SELECT STREAM id FROM cities LEFT JOIN people", "1:44", "a LEFT join of a TABLE with a STREAM"),
         ("SELECT STREAM x FROM people JOIN keyed WITHIN 1h", "1:43", 'the keys of "people" and "keyed" have different'),
@@ -141,7 +160,7 @@ def test_places_are_kept() -> None:
         ("SELECT STREAM UPPER(name, id) AS x FROM people", "1:29", "function UPPER takes 1 arguments and is given 2"),
         ("SELECT STREAM NOW() AS x FROM people", "1:29", "function NOW is not supported"),
         ("SELECT TABLE TOPK(id, name) FROM people GROUP BY id", "1:28", "the second argument of TOPK is a whole"),
-        ("SELECT STREAM UUID() AS x FROM people", "1:29", "_meta is only known where FROM names one topic"),
+        ("SELECT STREAM UUID() AS x FROM people", "1:29", '"people" is no stream of records, and has no'),
         ("SELECT STREAM CAST(id AS UUID) AS x FROM people", "1:29", "type UUID does not exist"),
         ("SELECT STREAM id FROM people EVENTTIME BY id", "1:37", "EVENTTIME BY stands after a topic"),
         ("SELECT TABLE land FROM cities LATERAL land AS l", "1:45", "LATERAL over a TABLE is not supported"),

@@ -222,6 +222,9 @@ class MemoryStores:
         assert tables is not None
         return tables.entity(None, properties, relation)
 
+    def check(self, store: Store) -> None:
+        self.place(store.type, store.property("uris") or "").check()
+
     def client(self, store: Store) -> MemoryClient:
         self.opened.add(store.id)
         client = self.place(store.type, store.property("uris") or "")

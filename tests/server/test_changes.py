@@ -228,7 +228,8 @@ def test_a_poll_waits_and_goes_on(server: Program, root: psycopg.Connection[Any]
     [("", 400, "08P01"), ("view=nope", 404, "42P01"), ("view=visits", 404, "42809"), ("view=a.b.c.d", 400, "08P01"),
      ("view=whole&view=public.whole", 400, "08P01"), ("view=whole&x=1", 400, "08P01"),
      ("view=nope.public.x", 404, "3D000"),
-     ("view=whole&wait=x", 400, "08P01"), ("&".join(f"view=v{n}" for n in range(20)), 400, "08P01"),
+     ("view=whole&wait=x", 400, "08P01"), ("view=whole&wait=0&wait=5", 400, "08P01"),
+     ("view=whole&since=a-1&since=b-1", 400, "08P01"), ("&".join(f"view=v{n}" for n in range(20)), 400, "08P01"),
      ("view=whole&ticket=nope", 401, "28000")],
 )  # fmt: skip
 def test_requests_that_are_refused(server: Program, query: str, status: int, code: str) -> None:

@@ -10,7 +10,8 @@ import time
 
 import pytest
 
-from mvserver.server import START_ANEW, Ending
+from mvserver.process_end import START_ANEW
+from mvserver.server import Ending
 
 
 @pytest.fixture
@@ -43,12 +44,12 @@ def test_a_signal_during_a_restart_for_damage_ends_the_server_in_order(exits: li
 
 _PAUSING = """
 import os, signal, time
-from mvserver import limits, server
+from mvserver import limits, process_end
 signal.signal(signal.SIGTERM, lambda *_: None)  # as an event loop has it, whose thread now sleeps
 limits.START_ANEW_PAUSE_S = 60
-os.environ[server._ANEW_VARIABLE] = str(time.time())
+os.environ[process_end._ANEW_VARIABLE] = str(time.time())
 print("pauses", flush=True)
-server.end_at_once(server.START_ANEW)
+process_end.end_at_once(process_end.START_ANEW)
 """
 
 

@@ -445,6 +445,7 @@ def test_pages_of_other_origins(http: httpx2.Client) -> None:
     preflight = {"Origin": "https://a.example", "Access-Control-Request-Method": "POST"}
     allowed = http.request("OPTIONS", "/v1/sql", headers=preflight, auth=None)
     assert (allowed.status_code, allowed.headers["access-control-allow-origin"]) == (204, "https://a.example")
+    assert allowed.headers["vary"] == "Origin"
     refused = http.request("OPTIONS", "/v1/sql", headers={**preflight, "Origin": "https://b.example"}, auth=None)
     assert "access-control-allow-origin" not in refused.headers
     read = view(http, "keyed", Origin="https://a.example")
@@ -524,6 +525,37 @@ def test_paths_and_methods_that_are_not_there(http: httpx2.Client) -> None:
         answer = http.request(method, path)
         assert (answer.status_code, answer.json()["code"]) == (status, "08P01")
     assert http.get("/v1/sql").headers["allow"] == "POST"
+
+
+def test_heads_are_those_of_the_answers(http: httpx2.Client) -> None:
+    for path in ("/healthz", "/readyz", "/v1/openapi.json", "/v1/views/postgres/public/whole", "/console"):
+        whole, head = http.get(path), http.head(path)
+        assert (head.status_code, head.content) == (whole.status_code, b""), path
+        for name in ("content-type", "etag", "cache-control", "vary"):
+            assert head.headers.get(name) == whole.headers.get(name), (path, name)
+    tag = http.head("/v1/views/postgres/public/whole").headers["etag"]
+    answer = http.head("/v1/views/postgres/public/whole", headers={"If-None-Match": tag})
+    assert (answer.status_code, answer.content) == (304, b"")
+    assert http.head("/v1/views/postgres/public/nope").status_code == 404
+    assert http.head("/v1/views/postgres/public/whole", auth=None).status_code == 401
+    assert http.head("/v1/changes?view=whole").status_code == 405
+
+
+def test_lists_of_headers_stand_in_several_lines(http: httpx2.Client) -> None:
+    path = "/v1/views/postgres/public/whole"
+    tag = http.get(path).headers["etag"]
+    assert http.get(path, headers=[("If-None-Match", '"x"'), ("If-None-Match", tag)]).status_code == 304
+    assert http.get(path, headers=[("Accept", "text/html"), ("Accept", "application/json")]).status_code == 200
+
+
+def test_tickets_that_are_refused(http: httpx2.Client) -> None:
+    missing = http.post("/v1/tickets", json={"views": ["nope"]}).json()
+    assert (missing["code"], missing["position"]) == ("42P01", None), "it has no statement of the client's"
+    ticket = http.post("/v1/tickets", json={"views": ["whole"]}).json()["ticket"]
+    for path in ("/v1/changes?view=whole", "/v1/views/postgres/public/whole?limit=1"):
+        assert http.get(f"{path}&ticket={ticket}", auth=None).status_code == 200
+        twice = http.get(f"{path}&ticket={ticket}&ticket={ticket}", auth=None)
+        assert (twice.status_code, twice.json()["message"]) == (400, 'query parameter "ticket" stands twice')
 
 
 def test_curl(server: Program) -> None:

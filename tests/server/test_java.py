@@ -11,7 +11,7 @@ from mvserver import spark_java
 from mvserver.errors import SqlError
 from mvserver.java import Java, NoJavaError
 from mvserver.spark_jvm import JvmStartError
-from mvserver.streaming.spark.session import SparkOptions, jvm_settings
+from mvserver.streaming.spark.options import SparkOptions, jvm_settings
 
 SETTINGS = {"spark.driver.memory": "700m"}
 

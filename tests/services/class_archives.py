@@ -11,7 +11,7 @@ from pathlib import Path
 from mvserver.demo.jars import JarsError, default_ivy_home, resolve
 from mvserver.spark_java import jvm_command
 from mvserver.streaming.spark.class_archive import ClassArchives
-from mvserver.streaming.spark.session import SparkOptions, class_settings
+from mvserver.streaming.spark.options import SparkOptions, class_settings
 from spark_sinks.kafka.jars import CONNECTOR
 from spark_sinks.kinds import KINDS, class_path
 from tests.services.installed import cache

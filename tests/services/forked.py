@@ -112,7 +112,8 @@ def main() -> None:
     from mvserver import allocation
 
     allocation.prepare()
-    import mvserver.server  # noqa: F401 - what all copies have
+    import mvserver.server
+    import mvserver.start  # noqa: F401 - what all copies have
     from mvserver.streaming.spark import process
 
     process.warm_up = lambda session: None

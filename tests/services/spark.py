@@ -42,7 +42,8 @@ def _answers() -> bool:
 
 
 def as_the_server_starts_it(work: Path) -> Any:
-    from mvserver.streaming.spark.session import SparkOptions, start_session
+    from mvserver.streaming.spark.options import SparkOptions
+    from mvserver.streaming.spark.session import start_session
     from spark_sinks.kinds import spark_settings
     from tests.services import class_archives
 

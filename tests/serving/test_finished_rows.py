@@ -18,7 +18,7 @@ import pytest
 
 from catalog.model import Column
 from mvserver import limits
-from mvserver.serving.api import Comparison, Members
+from mvserver.serving.api import Comparison, Further, Members
 from mvserver.serving.fast.finished_loader import Loader, Source
 from mvserver.serving.fast.finished_view import Budget, FinishedView
 from mvserver.views.finishing import layout_of
@@ -66,7 +66,10 @@ _READS: list[tuple[str, tuple[str, ...] | None, list[tuple[Any, ...]]]] = [
     ("SELECT visits FROM visits WHERE url BETWEEN 'a' AND $1", ("visits",),
      [(1, ">=", "a", 0), (1, "<=", None, 1)]),
     ("SELECT visits + 1 AS x FROM visits WHERE site = 1", None, []),
-    ("SELECT visits FROM visits WHERE site = 1 AND visits > 3", None, []),
+    ("SELECT visits FROM visits WHERE visits > 3", None, []),
+    ("SELECT visits FROM visits WHERE site = 1 AND visits > 3.5", None, []),
+    ("SELECT visits FROM visits WHERE site = 1 AND visits IN (3, 4)", None, []),
+    ("SELECT visits FROM visits WHERE site = 1 AND visits <> 3", None, []),
     ("SELECT visits FROM visits WHERE site = 1 OR site = 2", None, []),
     ("SELECT visits FROM visits WHERE site <> 1 AND url = 'a'", None, []),
     ("SELECT visits FROM visits WHERE site = 1 ORDER BY visits", None, []),
@@ -90,6 +93,31 @@ def test_queries_of_columns_by_the_key_alone_can_be_answered(view: KeptView) -> 
         assert read is not None, text
         assert (read.view_id, read.key, read.columns) == (VISITS_ID, ("site", "url"), columns)
         assert list(read.comparisons) == [Comparison(*each) for each in comparisons]
+
+
+def test_conditions_of_other_columns_besides(view: KeptView) -> None:
+    for text, further in (
+        ("SELECT url FROM visits WHERE site = 1 AND visits > -3", [Further("visits", ">", -3)]),
+        ("SELECT url FROM visits v WHERE $2 >= v.visits AND site IN (1, 2)", [Further("visits", "<=", parameter=2)]),
+        ("SELECT url FROM visits WHERE (visits BETWEEN 1 AND $1) AND site > 1",
+         [Further("visits", ">=", 1), Further("visits", "<=", parameter=1)]),
+    ):  # fmt: skip
+        read = view.world.plan(text).key_read
+        assert read is not None, text
+        assert list(read.further) == further, text
+
+
+def test_a_column_that_python_compares_in_another_way_goes_to_duckdb(view: KeptView) -> None:
+    view.fed.feed(_records([1], ["a"]))
+    view.keep(_POINT, (1, "a"))
+    counted = view.world.plan("SELECT url FROM visits WHERE site = $1 AND url = $2 AND visits >= $3")
+    assert view.found(counted, (1, "a", 1)) == [("a",)]
+    assert view.found(counted, (1, "a", 2)) == []
+    for value in (None, True, 1.0, Decimal(1), "1"):
+        assert view.found(counted, (1, "a", value)) is None
+    summed = view.world.plan("SELECT url FROM visits WHERE site = $1 AND url = $2 AND total > $3")
+    for value in (1, Decimal(1)):
+        assert view.found(summed, (1, "a", value)) is None
 
 
 _MEMBERS = [
@@ -175,6 +203,9 @@ def test_random_look_ups_and_ranges_equal_the_view_between_commits(
         "SELECT * FROM visits WHERE url = ANY($1::text[]) AND site > $2 AND site < $3",
         "SELECT visits FROM visits WHERE site IN ($1, $2, 7) AND site = $3",
         "SELECT visits FROM visits WHERE site IN ($1, $2, 7) AND site IN ($3, 7) AND url <= $4",
+        "SELECT * FROM visits WHERE site = $1 AND url = $2 AND visits > $3",
+        "SELECT url FROM visits WHERE site BETWEEN $1 AND $2 AND visits = $3",
+        "SELECT site FROM visits WHERE url = $1 AND visits >= $2 AND $3 > visits",
     ]  # fmt: skip
     kinds = {"site": lambda: chance.randrange(-8, 64), "url": lambda: chance.choice([u for u in urls if u is not None])}
     view.fed.feed(_records([1], ["a"]))
@@ -192,6 +223,8 @@ def test_random_look_ups_and_ranges_equal_the_view_between_commits(
             parameters: list[Any] = [None] * len(plan.parameter_oids)
             for comparison in plan.key_read.comparisons:
                 parameters[comparison.parameter - 1] = kinds[("site", "url")[comparison.column]]()
+            for other in plan.key_read.further:
+                parameters[other.parameter - 1] = chance.randrange(4)
             for members in plan.key_read.members:
                 value = kinds[("site", "url")[members.column]]
                 for number in members.parameters:

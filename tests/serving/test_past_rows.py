@@ -137,6 +137,38 @@ def test_texts_of_one_form_and_the_setting_are_answered(past: Past) -> None:
             assert past.view.found(*known) == [rows[1, "a"]]
 
 
+def test_conditions_of_other_columns_hold_for_the_row_as_it_was(past: Past) -> None:
+    for _ in range(8):
+        past.feed()
+    past.keep()
+    plan = past.world.plan(
+        "SELECT site, url, visits FROM visits AS OF $4 WHERE site = $1 AND url = $2 AND visits > $3 AND visits <= 5"
+    )
+    answered = 0
+    for at, token, rows in past.places:
+        for (site, url), row in rows.items():
+            for least in range(-1, 6):
+                expected = [row[:3]] if least < row[2] <= 5 else []
+                for place in (at, token):
+                    assert past.view.found(plan, [site, url, least, place]) == expected, (site, url, least, place)
+                    answered += 1
+    assert answered > 100
+    at, token, rows = past.places[2]
+    for scope, text in (
+        (replace(SCOPE, as_of=token), "SELECT visits FROM visits WHERE site = {} AND url = 'a' AND visits > {}"),
+        (SCOPE, "SELECT visits FROM visits AS OF '" + at + "' WHERE site = {} AND url = 'a' AND visits > {}"),
+    ):
+        past.world.plan(text.format(1, 0), scope=scope)
+        for site, least in ((1, -1), (1, 2), (2, 0), (3, 1)):
+            row = rows.get((site, "a"))
+            each = text.format(site, least)
+            expected = [(row[2],)] if row is not None and row[2] > least else []
+            assert past.view.found(past.world.plan(each, scope=scope)) == expected
+            known = past.world.service.known(each, scope)
+            if known is not None:
+                assert past.view.found(*known) == expected
+
+
 def test_what_only_duckdb_can_tell(past: Past) -> None:
     for _ in range(4):
         past.feed()
@@ -151,7 +183,11 @@ def test_what_only_duckdb_can_tell(past: Past) -> None:
         assert past.found(0, "a", place) is None, place
     assert past.world.plan("SELECT * FROM visits AS OF $1 WHERE site = 1").key_read is None
     assert past.world.plan("SELECT * FROM visits AS OF $1 WHERE site IN (1, 2) AND url = 'a'").key_read is None
-    assert past.world.plan("SELECT * FROM visits AS OF $1 WHERE site = 1 AND url = 'a' AND visits > 1").key_read is None
+    assert (
+        past.world.plan("SELECT * FROM visits AS OF $1 WHERE site = 1 AND url = 'a' AND total > 1").key_read is not None
+    )
+    summed = past.world.plan("SELECT visits FROM visits AS OF $1 WHERE site = 0 AND url = 'a' AND total > $2")
+    assert past.view.found(summed, [past.places[0][1], Decimal(0)]) is None
     assert past.world.plan("SELECT * FROM \"visits$changes\" WHERE site = 1 AND url = 'a'").key_read is None
     elsewhere = past.world.plan(_POINT.format("$3", "$1", "$2"), scope=replace(SCOPE, time_zone="Asia/Tokyo"))
     without_zone = past.places[0][0].removesuffix("+00:00")

@@ -50,6 +50,30 @@ def test_a_table_is_made_described_printed_and_dropped(account: Account) -> None
     assert account.run("SHOW TABLES IN DATABASE {db}") == []
 
 
+def test_a_row_that_is_shown_can_be_inserted(account: Account) -> None:
+    """Bytes, numbers and what is nested as INSERT INTO ENTITY takes them."""
+    shape = TableShape(
+        pa.schema(
+            [("k", pa.int32()), ("d", pa.decimal128(10, 2)), ("y", pa.binary()),
+             ("m", pa.map_(pa.string(), pa.int32())), ("a", pa.list_(pa.float64())), ("at", pa.timestamp("us", "UTC"))]
+        )
+    )  # fmt: skip
+    client, name = account.client, account.name("t")
+    client.create_table(name, shape, {})
+    given = (
+        '{"K": 1, "D": 12.50, "Y": "/wA=", "M": {"p": 2}, "A": [1.5, null], "AT": "2024-05-17 01:02:03.000004+00:00"}'
+    )
+
+    def shown() -> list[str]:
+        records = client.print_entity(name, from_beginning=True, limit=9, stopped=lambda: False)
+        return [(record.value or b"").decode() for record in records]
+
+    client.insert_record(name, given, None, {})
+    assert shown() == [given]
+    client.insert_record(name, shown()[0], None, {})
+    assert shown() == [given, given]
+
+
 def test_tables_are_listed_by_database_and_schema(snowflake: SnowflakeEmulator, account: Account) -> None:
     account.run('CREATE SCHEMA {db}."web"')
     for name in ("PUBLIC.B", "PUBLIC.A", '"web"."Clicks"', '"web"."a.b"'):

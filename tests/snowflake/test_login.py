@@ -6,6 +6,7 @@ import base64
 import gzip
 import hashlib
 import json
+import socket
 import threading
 import time
 from collections.abc import Iterator
@@ -158,6 +159,18 @@ def test_an_address_that_does_not_answer_is_known_at_once() -> None:
         [],
     )
     assert refused(options).sqlstate == "08006"
+
+
+def test_an_address_that_says_nothing_is_given_up_in_time() -> None:
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        listener.listen(16)
+        given = {"uris": f"http://127.0.0.1:{listener.getsockname()[1]}", "snowflake.account_id": "x",
+                 "snowflake.username": "a", "snowflake.password": "b"}  # fmt: skip
+        began = time.monotonic()
+        error = refused(SnowflakeOptions.from_properties(given, []))
+    assert error.sqlstate == "08006"
+    assert time.monotonic() - began < 15  # 3 s and what the client rests, where a statement may take 60 s
 
 
 @pytest.mark.parametrize(

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import datetime as dt
+import gc
+import random
+import weakref
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import pyarrow as pa
 import pytest
 
@@ -103,12 +109,85 @@ def test_after_a_view_that_fails_the_batch_can_be_committed_without_it(tmp_path:
         assert views.rows() == [[("a", 1, 1), ("b", 1, 2)]] * 6
 
 
-def test_nothing_of_a_batch_is_left_behind(tmp_path: Path) -> None:
+@pytest.mark.parametrize("number", [1, 6])
+def test_no_row_of_a_batch_is_left_behind(tmp_path: Path, number: int) -> None:
     with writer_in(tmp_path) as (database, writer):
-        views = Views(database, writer, 6)
-        views.commit(_table(("a", 1)))
+        views = Views(database, writer, number)
+        table = _table(("a", 1))
+        kept = weakref.ref(table)
+        views.commit(table)
+        del table
+        gc.collect()
+        assert kept() is None
         left = writer._cursor.execute(
             "SELECT table_name FROM duckdb_tables() WHERE temporary "
             "UNION ALL SELECT view_name FROM duckdb_views() WHERE temporary AND NOT internal"
         ).fetchall()
-        assert left == []
+        assert len(left) <= 1
+        for (name,) in left:
+            assert writer._cursor.execute(f"FROM {name}").fetchall() == []
+
+
+@pytest.mark.parametrize("number", [1, 6])
+def test_batches_of_other_columns_and_sizes_take_turns(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    """The name that equal tables share stands for the rows of the batch, whatever came before it."""
+    monkeypatch.setattr(batch_table, "_HANDED_ROWS_MAX", 3)
+    monkeypatch.setattr(batch_table, "_COPIED_ROWS_MAX", 4)
+    rng = random.Random(number)
+    with writer_in(tmp_path) as (database, writer):
+        views = Views(database, writer, number)
+        expected: dict[str, list[int]] = {}
+        for _ in range(60):
+            pairs = [(rng.choice("abcdefg"), rng.randrange(100)) for _ in range(rng.randrange(1, 7))]
+            table = _table(*pairs)
+            if rng.random() < 0.3:
+                table = table.append_column("more", pa.array([rng.random() for _ in pairs])).select(["more", "i", "k"])
+            if number > 3 and rng.random() < 0.2:
+                with pytest.raises(MergeError):
+                    views.commit(table, failing=rng.randrange(number))
+                continue
+            views.commit(table)
+            for k, i in pairs:
+                expected.setdefault(k, []).append(i)
+        assert views.rows() == [[(k, len(each), sum(each)) for k, each in sorted(expected.items())]] * number
+
+
+@pytest.mark.parametrize("rows", [1, 2_048, 2_049, 20_000])
+def test_columns_of_all_types_are_handed_over(rows: int) -> None:
+    """By the name that stays, as by one that DuckDB is given for the table alone; also some of its chunks' rows."""
+    rng = random.Random(rows)
+
+    def some(value: Any) -> list[Any]:
+        return [None if rng.random() < 0.2 else value(i) for i in range(rows)]
+
+    made = pa.table(
+        {
+            "flag": pa.array(some(lambda i: i % 3 == 0)),
+            "text": pa.array(some(lambda i: f"text {i} " * (i % 5))),
+            "number": pa.array(some(lambda i: i - 7), pa.int64()),
+            "money": pa.array(some(lambda i: Decimal(i) / 100), pa.decimal128(38, 10)),
+            "time": pa.array(
+                some(lambda i: dt.datetime(2026, 1, 1) + dt.timedelta(microseconds=i)), pa.timestamp("us")
+            ),
+            "list": pa.array(some(lambda i: [i, None, i + 1]), pa.list_(pa.int32())),
+            "structure": pa.array(some(lambda i: {"t": i, "v": f"v{i}"})),
+            "nothing": pa.nulls(rows),
+            "bytes": pa.array(some(lambda i: bytes([i % 256]) * (i % 20)), pa.binary()),
+        }
+    )
+    chunked = pa.concat_tables([made.slice(0, rows // 3), made.slice(rows // 3)])
+    with duckdb.connect() as cursor:
+        batch = batch_table.BatchTable(cursor)
+        for table in (made, chunked, made.slice(rows // 2)):
+            cursor.register("alone", table)
+            for query in (
+                "FROM {}",
+                "SELECT text, number FROM {} WHERE flag AND number > 10",
+                "SELECT count(*) FROM {}",
+            ):
+                batch.show(table, 1)
+                found = cursor.execute(query.format(BATCH)).fetchall()
+                batch.hide()
+                assert found == cursor.execute(query.format("alone")).fetchall()

@@ -15,8 +15,9 @@ from mvserver.spark_java import jvm_command
 from mvserver.spark_jvm import start_jvm
 from mvserver.streaming.spark import class_archive
 from mvserver.streaming.spark.class_archive import OPTIONS, ClassArchives, make_beside
+from mvserver.streaming.spark.options import SparkOptions, class_settings, jvm_settings
 from mvserver.streaming.spark.pyspark_state import forget_jvm
-from mvserver.streaming.spark.session import SparkOptions, class_settings, jvm_settings, start_session
+from mvserver.streaming.spark.session import start_session
 from tests.services import class_archives
 
 SETTINGS = {OPTIONS: "-Xss8m", "spark.driver.memory": "2g"}

@@ -279,3 +279,25 @@ def test_what_is_not_declared_may_be_anything(spark: Any) -> None:
     others = [r'"\u0000"', r'{"\ud800":"\u0000"}', "1e999999999", "[1.00000000001]", '{"a":{"A":1,"a":2}}', "9" * 500]
     records = [f'{{"id":1,"x":{other},"st":{{"a":2,"y":{other}}}}}'.encode() for other in others]
     assert decoded(spark, records, {"id": "INTEGER", "st": "STRUCT<a INTEGER>"}, "json") == [(None, 1, {"a": 2})] * 6
+
+
+def test_each_way_to_write_a_name_otherwise_is_noticed(spark: Any) -> None:
+    """By the trial, which leaves it to the whole decoder: capitals, also those of plain letters that are not of ASCII,
+    and escapes. Names that are as they are declared it takes, whatever is NULL and in other texts."""
+    meant = ["Kiss", "kIss", "KISS", "\\u004biss", "ki\\u0053s"]
+    others = ["\u212aiss", "ki\u017fs", "k\u0130ss", "k\u0131ss"]
+    records = [
+        record.encode()
+        for name in (*meant, *others)
+        for record in (f'{{"a":1,"{name}":"x","s":{{"kiss":2}}}}', f'{{"kiss":"x","s":{{"a":1,"{name}":2}}}}')
+    ]
+    same = [b'{"kiss":"x","s":{"kiss":2}}', b'{"kiss":"Kiss","s":{"kiss":null},"A":"B"}', b'{"kiss":null,"s":null}']
+    kinds = {"kiss": "VARCHAR", "s": "STRUCT<kiss BIGINT>"}
+    found = decoded(spark, [*records, *same], kinds, "json", quick=True)
+    assert not any(good for good, *_ in found[: len(records)])
+    assert found[: 2 * len(meant)] == [(False, None, "x", {"kiss": 2})] * 2 * len(meant)
+    assert found[len(records) :] == [
+        (True, None, "x", {"kiss": 2}),
+        (True, None, "Kiss", {"kiss": None}),
+        (True, None, None, None),
+    ]

@@ -13,7 +13,7 @@ from mvserver.streaming.live.ended import LaneEnded
 from mvserver.streaming.live.lanes import NO_LANES, LiveLanes
 from mvserver.streaming.pipeline.running_state import RunningState
 from mvserver.streaming.pipeline.subscribers import Subscriber
-from mvserver.streaming.spark.session import SparkOptions, local_slots, master_of
+from mvserver.streaming.spark.options import SparkOptions, local_slots, master_of
 from spark_sinks.kafka.positions import KafkaPositions, make_position
 from tests.streaming.states import target
 

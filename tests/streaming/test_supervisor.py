@@ -20,7 +20,7 @@ from mvserver.spark_jvm import JvmStartError, start_jvm
 from mvserver.streaming.spark import process as spark_process
 from mvserver.streaming.spark import supervisor as supervisors
 from mvserver.streaming.spark.isolation import Isolation
-from mvserver.streaming.spark.session import SparkOptions
+from mvserver.streaming.spark.options import SparkOptions
 from mvserver.streaming.spark.state import SparkLostError, SparkState
 from mvserver.streaming.spark.supervisor import SparkSupervisor, Supervision
 

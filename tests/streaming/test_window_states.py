@@ -49,10 +49,14 @@ def test_aggregates_of_every_kind(spark: Any, tmp_path: Path) -> None:
     delay = "WITH ('watermark.delay.millis' = 1000000)"
     merged = "avg(v) AS a, stddev_samp(v) AS d, first_value(v) AS f, last_value(v) AS l, bool_or(v > 5) AS b"
     kept = "count(DISTINCT v) AS u, percentile_cont(0.5) WITHIN GROUP (ORDER BY v) AS m, string_agg(k, '' ) AS j"
+    of_sessions = (
+        "percentile_cont(0.5) WITHIN GROUP (ORDER BY v) AS m, string_agg(v::varchar, ',') AS j, topk(v, 2) AS t, "
+        "most_frequent(v, 1) AS o, array_agg(v) AS a2, array_agg(DISTINCT v) AS u"
+    )
     tumbling = target(f"SELECT window_start, window_end, {merged}, {kept} FROM {_TUMBLE} {delay} {_BY}")
     grown = target(
-        f"SELECT window_start, window_end, k, {merged} FROM SESSION(events PARTITION BY k, GAP 3 SECONDS) {delay} "
-        f"{_BY}, k",
+        f"SELECT window_start, window_end, k, {merged}, {of_sessions} "
+        f"FROM SESSION(events PARTITION BY k, GAP 3 SECONDS) {delay} {_BY}, k",
         1,
     )
     with world_of(spark, tmp_path, 2, tumbling, grown) as world:
@@ -65,7 +69,7 @@ def test_aggregates_of_every_kind(spark: Any, tmp_path: Path) -> None:
     by_key: dict[Any, list[Event]] = {}
     for start, end, event in found:
         by_key.setdefault((start, end, event.k), []).append(event)
-    expected = [(*key, *_merged(of)) for key, of in by_key.items()]
+    expected = [(*key, *_merged(of), *_of_session(of)) for key, of in by_key.items()]
     assert islands == sorted(expected, key=lambda row: tuple((value is not None, value) for value in row))
 
 
@@ -92,6 +96,21 @@ def _kept(of: list[Event]) -> tuple[Any, ...]:
         len(set(known)),
         None if not known else pytest.approx(statistics.median(known)),
         "".join(texts) if texts else None,
+    )
+
+
+def _of_session(of: list[Event]) -> tuple[Any, ...]:
+    of = sorted(of, key=lambda e: (e.ts, e.v is None, e.v))
+    known = [e.v for e in of if e.v is not None]
+    often = sorted(set(known), key=lambda v: (-known.count(v), v))
+    distinct = [*sorted(set(known)), *([None] if len(known) < len(of) else [])]
+    return (
+        None if not known else pytest.approx(statistics.median(known)),
+        ",".join(map(str, known)) if known else None,
+        sorted(known, reverse=True)[:2] if known else None,
+        often[:1] if known else None,
+        [e.v for e in of],
+        distinct,
     )
 
 

@@ -164,6 +164,8 @@ CAPABILITIES: tuple[Capability, ...] = (
             example("CAST(1 AS double precision) / 4", "0.25"),
             example("round(10.0 / 4, 2)", "2.50"),
             example("round(2.0 / 3, 4)", "0.6667"),
+            example("CAST(NULL AS integer) / 0", None),
+            example("CAST(NULL AS numeric(5,2)) / 0", None),
             fails("1 / 0", "22012"),
             fails("1.0 / 0", "22012"),
             fails("CAST(1 AS double precision) / 0", "22012"),

@@ -35,6 +35,7 @@ INTERVAL = Parameter(Kind.INTERVAL)
 TEXT_CONSTANT = Parameter(Kind.VARCHAR, constant=True)
 INTEGER_CONSTANT = Parameter(Kind.INTEGER, constant=True)
 AS_TEXT = Parameter(as_text=True)
+EACH = Parameter(variable="EACH")
 ELEMENT = Parameter(variable="ELEMENT")
 ARRAY = Parameter(variable="ELEMENT", container="array")
 MAP = Parameter(container="map", variable="MAP")
@@ -42,6 +43,7 @@ MAP = Parameter(container="map", variable="MAP")
 INTEGERS = (TINYINT, SMALLINT, INTEGER, BIGINT)
 _SCALAR = frozenset(set(Kind) - {Kind.ARRAY, Kind.MAP, Kind.STRUCT, Kind.INTERVAL, Kind.NULL})
 SCALAR_ELEMENT = Parameter(variable="ELEMENT", allowed=_SCALAR)
+COMPARED = Parameter(variable="ELEMENT", allowed=_SCALAR, compared=True)
 
 
 def on(

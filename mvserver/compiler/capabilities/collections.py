@@ -57,11 +57,13 @@ def _joined(a: Sequence[Lowered], result: SqlType) -> str:
     element = a[0].type.element or t.VARCHAR
     texts = str(a[0]) if element.kind is Kind.VARCHAR else f"transform({a[0]}, e -> {to_text('e', element)})"
     joined = f"array_join({texts}, {', '.join(map(str, a[1:]))})"
+    if len(a) == 3 and a[2].constant() is None:
+        joined = f"IF({a[2]} IS NULL, array_join({texts}, {a[1]}), {joined})"
     arguments = [as_expression(each) for each in a]
     grown = grown_length("array_to_string", arguments, [each.length for each in a])
     if grown is not None and grown.is_short:
         return joined
-    put = " + ".join(f"char_length({each})" for each in a[1:])
+    put = " + ".join(f"coalesce(char_length({each}), 0)" for each in a[1:])
     items = f"aggregate({texts}, 0L, (sum, e) -> sum + coalesce(char_length(e), 0))"
     size = f"({items} + CAST(size({a[0]}) AS BIGINT) * ({put}))"
     return guard(f"{size} > {GROWN_TEXT_CHARACTERS_MAX}", "54000", "requested length too large", joined)
@@ -144,6 +146,8 @@ CAPABILITIES: tuple[Capability, ...] = (
         [
             example("array_to_string(ARRAY[1, NULL, 3], ',')", "1,3"),
             example("array_to_string(ARRAY['a', NULL], ',', '*')", "a,*"),
+            example("array_to_string(ARRAY['a', NULL, 'b'], ',', NULL)", "a,b"),
+            example("array_to_string(ARRAY['a', NULL, 'b'], ',', nullif(lower('X'), 'x'))", "a,b"),
             example("array_to_string(ARRAY[1.5, 2], '/')", "1.5/2.0", postgres=False),
         ],
         aliases=("array_join",), nulls=Nulls.SPECIAL,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from mvserver.compiler.capabilities.build import SCALAR_ELEMENT, capability, example, on
+from mvserver.compiler.capabilities.build import COMPARED, SCALAR_ELEMENT, capability, example, on
 from mvserver.compiler.capabilities.model import Capability, Nulls, Overload, Parameter
 from mvserver.sql import types as t
 
@@ -12,7 +12,7 @@ _ANY = Parameter(variable="ELEMENT")
 
 
 def _compare(sign: str, duckdb: str | None = None) -> list[Callable[[str], Overload]]:
-    return [on((SCALAR_ELEMENT, SCALAR_ELEMENT), t.BOOLEAN, f"({{0}} {sign} {{1}})", f"({{0}} {duckdb or sign} {{1}})")]
+    return [on((COMPARED, COMPARED), t.BOOLEAN, f"({{0}} {sign} {{1}})", f"({{0}} {duckdb or sign} {{1}})")]
 
 
 CAPABILITIES: tuple[Capability, ...] = (
@@ -22,6 +22,8 @@ CAPABILITIES: tuple[Capability, ...] = (
             example("1 = 1.0", "true"), example("'a' = 'A'", "false"), example("NULL = 1", None),
             example("CAST('NaN' AS double precision) = CAST('NaN' AS double precision)", "true"),
             example("DATE '2024-01-01' = TIMESTAMP '2024-01-01 00:00:00'", "true"),
+            example("CAST('0.1' AS real) = 0.1", "false"), example("CAST('0.1' AS real) = '0.1'", "true"),
+            example("CAST(16777217 AS real) = 16777217", "false"),
         ],
         operator=True,
     ),
@@ -60,7 +62,7 @@ CAPABILITIES: tuple[Capability, ...] = (
     ),
     capability(
         "is distinct from", "not equal, where two NULLs are equal",
-        [on((SCALAR_ELEMENT, SCALAR_ELEMENT), t.BOOLEAN, "(NOT ({0} <=> {1}))", "({0} IS DISTINCT FROM {1})")],
+        [on((COMPARED, COMPARED), t.BOOLEAN, "(NOT ({0} <=> {1}))", "({0} IS DISTINCT FROM {1})")],
         [example("NULL IS DISTINCT FROM NULL", "false"), example("1 IS DISTINCT FROM 2", "true")],
         operator=True, nulls=Nulls.SPECIAL,
     ),
@@ -78,12 +80,13 @@ CAPABILITIES: tuple[Capability, ...] = (
         "between", "at least the second and at most the third operand",
         [
             on(
-                (SCALAR_ELEMENT,) * 3, t.BOOLEAN, "({0} BETWEEN {1} AND {2})", "({0} BETWEEN {1} AND {2})",
+                (COMPARED,) * 3, t.BOOLEAN, "({0} BETWEEN {1} AND {2})", "({0} BETWEEN {1} AND {2})",
             )
         ],
         [
             example("2 BETWEEN 1 AND 3", "true"), example("5 NOT BETWEEN 1 AND 3", "true"),
-            example("0 BETWEEN 1 AND NULL", "false"),
+            example("0 BETWEEN 1 AND NULL", "false"), example("CAST('0.1' AS real) BETWEEN 0.1 AND 0.1", "false"),
+            example("9007199254740993 BETWEEN 9007199254740994 AND CAST('Infinity' AS float8)", "false"),
         ],
         operator=True, nulls=Nulls.SPECIAL,
     ),
@@ -99,7 +102,8 @@ CAPABILITIES: tuple[Capability, ...] = (
         ],
         [
             example("2 IN (1, 2)", "true"), example("3 IN (1, NULL)", None), example("3 NOT IN (1, 2)", "true"),
-            example("'b' IN ('a', 'b')", "true"),
+            example("'b' IN ('a', 'b')", "true"), example("CAST('0.1' AS real) IN (0.1)", "false"),
+            example("CAST('0.1' AS real) IN (0.1, 2)", "true"), example("CAST('0.1' AS real) IN (0.1 + 0, 5)", "true"),
         ],
         operator=True, nulls=Nulls.SPECIAL,
     ),

@@ -25,7 +25,7 @@ from mvserver.compiler.capabilities.build import (
 )
 from mvserver.compiler.capabilities.date_patterns import from_java, from_postgres
 from mvserver.compiler.capabilities.model import Capability, Lowered, Lowering, Overload, Parameter
-from mvserver.compiler.capabilities.spark_text import spark_type, string
+from mvserver.compiler.capabilities.spark_text import bound_once, spark_type, string
 from mvserver.compiler.expressions import Expression, Literal
 from mvserver.compiler.intervals import parts_of
 from mvserver.compiler.type_names import postgres_name
@@ -49,8 +49,13 @@ _CLOCK_FIELDS = {
     "hour": "hour({0})", "minute": "minute({0})", "second": "extract(SECOND FROM {0})",
     "milliseconds": "(extract(SECOND FROM {0}) * 1000)", "microseconds": "(extract(SECOND FROM {0}) * 1000000)",
 }  # fmt: skip
+# Spark would count full days of the hours as days; its text has both apart.
 _INTERVAL_FIELDS = {
-    unit: f"extract({unit.upper()} FROM {{0}})" for unit in ("year", "month", "day", "hour", "minute", "second")
+    **{unit: f"extract({unit.upper()} FROM {{0}})" for unit in ("year", "month", "minute", "second")},
+    **{
+        unit: f"CAST(regexp_extract(concat(CAST({{0}} AS STRING), ' 0 {unit}s'), '(-?[0-9]+) {unit}s', 1) AS BIGINT)"
+        for unit in ("day", "hour")
+    },
 }
 _INTERVAL_EPOCH = (
     "(CAST(extract(YEAR FROM {0}) AS DECIMAL(20,6)) * 31557600 + extract(MONTH FROM {0}) * 2592000L "
@@ -186,6 +191,25 @@ def _bin(a: Sequence[Lowered], result: SqlType) -> str:
     return f"CAST(timestamp_micros({source} - pmod({source} - {origin}, {stride}L)) AS {spark_type(result)})"
 
 
+def _instant_of_clocks(a: Sequence[Lowered], result: SqlType) -> str:
+    """In the hour that comes twice PostgreSQL takes the second, where Spark takes the first.
+
+    The second is found by the difference from UTC that holds a day later, and is one if clocks show the same there.
+    """
+    zone = _zone(a[0])
+    if zone == "'UTC'":
+        return f"CAST({a[1]} AS TIMESTAMP_LTZ)"
+    clocks = f"convert_timezone('UTC', {zone}, {{}})"
+    next_day = "(mv_first + INTERVAL '1' DAY)"
+    second = f"mv_clock - ({clocks.format(next_day)} - {next_day})"
+    chosen = f"IF(mv_second > mv_first AND {clocks.format('mv_second')} = mv_clock, mv_second, mv_first)"
+    body = bound_once("mv_second", second, chosen)
+    found = bound_once(
+        "mv_clock", str(a[1]), bound_once("mv_first", f"convert_timezone({zone}, 'UTC', mv_clock)", body)
+    )
+    return f"CAST({found} AS TIMESTAMP_LTZ)"
+
+
 def _part(name: str, meaning: str, spark: str, clock: bool, first: str, second: str) -> Capability:
     def over(parameter: Parameter) -> Callable[[str], Overload]:
         return on((parameter,), t.BIGINT, f"CAST({spark} AS BIGINT)")
@@ -222,6 +246,9 @@ CAPABILITIES: tuple[Capability, ...] = (
             "21"),
             example("EXTRACT(DAY FROM INTERVAL '40 days 3 hours')", "40"),
             example("EXTRACT(EPOCH FROM INTERVAL '1 day 00:00:01.5')", "86401.500000"),
+            example("EXTRACT(DAY FROM INTERVAL '36 hours')", "0"),
+            example("EXTRACT(HOUR FROM INTERVAL '36 hours')", "36"),
+            example("EXTRACT(HOUR FROM INTERVAL '2 days -50:30')", "-50"),
             fails("EXTRACT(HOUR FROM DATE '2024-01-01')", "0A000"), fails("EXTRACT(nonsense FROM DATE '2024-01-01')",
             "22023"),
         ],
@@ -419,10 +446,7 @@ CAPABILITIES: tuple[Capability, ...] = (
     capability(
         "timezone", "a timestamp as the instant at which a zone's clocks show it, and the reverse (AT TIME ZONE)",
         [
-            on(
-                (TEXT_CONSTANT, TIMESTAMP), t.TIMESTAMP_LTZ,
-                lambda a, _: f"CAST(convert_timezone({_zone(a[0])}, 'UTC', {a[1]}) AS TIMESTAMP_LTZ)",
-            ),
+            on((TEXT_CONSTANT, TIMESTAMP), t.TIMESTAMP_LTZ, _instant_of_clocks),
             on(
                 (TEXT_CONSTANT, INSTANT), t.TIMESTAMP,
                 lambda a, _: f"convert_timezone('UTC', {_zone(a[0])}, CAST({a[1]} AS TIMESTAMP_NTZ))",
@@ -432,6 +456,9 @@ CAPABILITIES: tuple[Capability, ...] = (
             example("TIMESTAMP '2024-07-01 12:00:00' AT TIME ZONE 'Europe/Berlin'", "2024-07-01 10:00:00+00"),
             example("CAST('2024-01-01 12:00:00+00' AS timestamp with time zone) AT TIME ZONE 'Europe/Berlin'",
             "2024-01-01 13:00:00"),
+            example("TIMESTAMP '2024-10-27 02:30:00' AT TIME ZONE 'Europe/Berlin'", "2024-10-27 01:30:00+00"),
+            example("TIMESTAMP '2024-03-31 02:30:00' AT TIME ZONE 'Europe/Berlin'", "2024-03-31 01:30:00+00"),
+            example("TIMESTAMP '2024-04-07 01:45:00' AT TIME ZONE 'Australia/Lord_Howe'", "2024-04-06 15:15:00+00"),
         ],
         note="zones are UTC or of the form Area/City, constant",
     ),

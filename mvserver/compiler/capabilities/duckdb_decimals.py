@@ -39,7 +39,8 @@ def exact(sign: str) -> Lowering:
         if sign == "*":
             if left + right > _HUGEINT_DIGITS:
                 raise refused("a product with more than 38 digits after the point")
-            return cast(f"({a[0]} * {a[1]})", result)
+            # DuckDB keeps a product of two short decimals within 18 digits, and says so only when one is longer.
+            return cast(f"(CAST({a[0]} AS DECIMAL(38,{left})) * {a[1]})", result)
         wide = f"DECIMAL(38,{max(left, right)})"
         return cast(f"(CAST({a[0]} AS {wide}) {sign} CAST({a[1]} AS {wide}))", result)
 
@@ -65,22 +66,27 @@ def rounded_double(argument: Lowered, places: int) -> str:
     return f"(CASE WHEN abs({argument}) < 1e17 THEN CAST(round({digits}, {places}) AS DOUBLE) ELSE {argument} END)"
 
 
+def _unless_zero(a: Sequence[Lowered], value: str) -> str:
+    """NULL by zero is NULL."""
+    return f"(CASE WHEN {a[1]} = 0 AND {a[0]} IS NOT NULL THEN {_DIVIDED_BY_ZERO} ELSE {value} END)"
+
+
 def integer_divide(a: Sequence[Lowered], result: SqlType) -> str:
-    return f"(CASE WHEN {a[1]} = 0 THEN {_DIVIDED_BY_ZERO} ELSE {a[0]} // {a[1]} END)"
+    return _unless_zero(a, f"{a[0]} // {a[1]}")
 
 
 def integer_remainder(a: Sequence[Lowered], result: SqlType) -> str:
-    return f"(CASE WHEN {a[1]} = 0 THEN {_DIVIDED_BY_ZERO} ELSE {a[0]} % {a[1]} END)"
+    return _unless_zero(a, f"{a[0]} % {a[1]}")
 
 
 def divide_double(a: Sequence[Lowered], result: SqlType) -> str:
-    return f"(CASE WHEN {a[1]} = 0 THEN {_DIVIDED_BY_ZERO} ELSE {a[0]} / {a[1]} END)"
+    return _unless_zero(a, f"{a[0]} / {a[1]}")
 
 
 def divide_real(a: Sequence[Lowered], result: SqlType) -> str:
     """By way of doubles, which gives the nearest REAL; DuckDB's own division of REALs does not always."""
     quotient = f"CAST(CAST({a[0]} AS DOUBLE) / CAST({a[1]} AS DOUBLE) AS REAL)"
-    return f"(CASE WHEN {a[1]} = 0 THEN {_DIVIDED_BY_ZERO} ELSE {quotient} END)"
+    return _unless_zero(a, quotient)
 
 
 def divide(a: Sequence[Lowered], result: SqlType) -> str:
@@ -104,7 +110,7 @@ def divide(a: Sequence[Lowered], result: SqlType) -> str:
     terms.append(f"(CASE WHEN {remainder} >= mv_division.d - {remainder} THEN 1 ELSE 0 END)")
     unit = f"CAST('{_unit(scale)}' AS DECIMAL({max(scale, 1)},{scale}))"
     quotient = cast(f"(CAST(mv_division.s * ({' + '.join(terms)}) AS DECIMAL(38,0)) * {unit})", result)
-    checks = f"WHEN mv_division.d = 0 THEN {_DIVIDED_BY_ZERO} "
+    checks = f"WHEN mv_division.n IS NULL THEN NULL WHEN mv_division.d = 0 THEN {_DIVIDED_BY_ZERO} "
     if divisor_digits > _HUGEINT_DIGITS - step:
         checks += f"WHEN mv_division.d >= {_power(_HUGEINT_DIGITS - step)} THEN {_OVERFLOW} "
     bound = (

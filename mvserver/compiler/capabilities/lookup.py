@@ -146,7 +146,8 @@ def _variables(
     element = _common_element(parameters, arguments)
     if element is None:
         return None
-    found = {"": t.NULL, "MAP": t.NULL, "ELEMENT": element, "KEY": types[0].key or t.NULL if types else t.NULL}
+    key = types[0].key or t.NULL if types else t.NULL
+    found = {"": t.NULL, "MAP": t.NULL, "EACH": t.NULL, "ELEMENT": element, "KEY": key}
     if parameters and parameters[0].variable == "PAIR":
         for turn in (0, 1):
             common = common_type_of(arguments[turn::2])
@@ -161,6 +162,7 @@ def _common_element(parameters: Sequence[Parameter], arguments: Sequence[Express
     """The type that all ELEMENT arguments share."""
     shared: list[Expression] = []
     allowed: frozenset[Kind] | None = None
+    compared = any(parameter.compared for parameter in parameters)
     for parameter, argument in zip(parameters, arguments, strict=True):
         if parameter.variable != "ELEMENT":
             continue
@@ -173,6 +175,8 @@ def _common_element(parameters: Sequence[Parameter], arguments: Sequence[Express
         elif type_.kind is not Kind.NULL:
             return None
     common = common_type_of(shared)
+    if compared and common == t.FLOAT and any(each.type.is_numeric and each.type != t.FLOAT for each in shared):
+        common = t.DOUBLE  # PostgreSQL has no operator between real and other numbers
     return None if common is None or (allowed is not None and common.kind not in allowed) else common
 
 
@@ -183,6 +187,8 @@ def _target(parameter: Parameter, type_: SqlType, argument: Expression, element:
         return type_ if type_.kind is Kind.MAP else None
     if parameter.container == "array":
         return t.array(element)
+    if parameter.variable == "EACH":
+        return t.VARCHAR if is_unknown(argument) else type_
     if parameter.variable:
         return element
     kind = parameter.kind

@@ -108,6 +108,22 @@ def _logarithm(function: str) -> str:
     return guard("{0} = 0D", "2201E", "cannot take logarithm of zero", inner)
 
 
+def _bucket(a: Sequence[Lowered], result: SqlType) -> str:
+    """Spark's is NULL where PostgreSQL's is an error."""
+    given = " AND ".join(f"{each} IS NOT NULL" for each in a)
+    endless = " OR ".join(f"abs({each}) = CAST('Infinity' AS DOUBLE)" for each in a[1:3])
+    wrong = (
+        (f"{a[3]} <= 0", "count must be greater than zero"),
+        (" OR ".join(f"isnan({each})" for each in a[:3]), "operand, lower bound, and upper bound cannot be NaN"),
+        (endless, "lower and upper bounds must be finite"),
+        (f"{a[1]} = {a[2]}", "lower bound cannot equal upper bound"),
+    )
+    found = f"CAST(width_bucket({', '.join(map(str, a))}) AS INT)"
+    for condition, message in reversed(wrong):
+        found = guard(condition, sqlstates.INVALID_ARGUMENT_FOR_WIDTH_BUCKET_FUNCTION, message, found)
+    return f"IF({given}, {found}, NULL)"
+
+
 CAPABILITIES: tuple[Capability, ...] = (
     capability(
         "abs", "the absolute value",
@@ -341,11 +357,14 @@ CAPABILITIES: tuple[Capability, ...] = (
     ),
     capability(
         "width_bucket", "the bucket, of equally wide ones, that a value falls into; 0 and count + 1 outside",
-        [on((DOUBLE, DOUBLE, DOUBLE, INTEGER), t.INTEGER, "CAST(width_bucket({0}, {1}, {2}, {3}) AS INT)")],
+        [on((DOUBLE, DOUBLE, DOUBLE, INTEGER), t.INTEGER, _bucket)],
         [
             example("width_bucket(CAST(5.35 AS float8), CAST(0.024 AS float8), CAST(10.06 AS float8), 5)", "3"),
             example("width_bucket(CAST(-1 AS float8), CAST(0 AS float8), CAST(10 AS float8), 5)", "0"),
             example("width_bucket(CAST(10 AS float8), CAST(0 AS float8), CAST(10 AS float8), 5)", "6"),
+            fails("width_bucket(CAST(5 AS float8), CAST(0 AS float8), CAST(10 AS float8), 0)", "2201G"),
+            fails("width_bucket(CAST(5 AS float8), CAST(1 AS float8), CAST(1 AS float8), 3)", "2201G"),
+            fails("width_bucket(CAST('NaN' AS float8), CAST(0 AS float8), CAST(1 AS float8), 3)", "2201G"),
         ],
         note="numeric arguments are computed in double precision",
     ),

@@ -50,7 +50,8 @@ class Parameter:
 
     ``kind`` is a concrete type (any precision, scale or length). With ``variable`` the argument takes part in finding a
     common type; ``container`` then says whether the argument is the type itself, an ARRAY of it or a MAP's. ``as_text``
-    takes any scalar and casts it to text. ``constant`` asks for a literal.
+    takes any scalar and casts it to text. ``constant`` asks for a literal. The variable "EACH" takes whatever comes.
+    ``compared``: a real beside another number is compared as double precision.
     """
 
     kind: Kind | None = None
@@ -59,12 +60,13 @@ class Parameter:
     as_text: bool = False
     constant: bool = False
     allowed: frozenset[Kind] | None = None
+    compared: bool = False
 
     def __str__(self) -> str:
         if self.as_text:
             return "any"
         if self.variable:
-            name = f"any{self.variable.lower()}"
+            name = "any" if self.variable == "EACH" else f"any{self.variable.lower()}"
             return {"": name, "array": f"{name}[]", "map": "map"}[self.container]
         return postgres_name(SqlType(self.kind)) if self.kind else "any"
 

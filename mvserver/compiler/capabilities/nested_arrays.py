@@ -1,11 +1,21 @@
-"""Arrays made of other arrays: flattened, repeated, put side by side. They are functions of the dialect lenses."""
+"""Arrays made of other arrays: flattened, repeated, put side by side; and STRUCTs. The dialect lenses needs them."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
 from mvserver import sqlstates
-from mvserver.compiler.capabilities.build import ARRAY, ELEMENT, INTEGER, TEXT_CONSTANT, capability, example, fails, on
+from mvserver.compiler.capabilities.build import (
+    ARRAY,
+    EACH,
+    ELEMENT,
+    INTEGER,
+    TEXT_CONSTANT,
+    capability,
+    example,
+    fails,
+    on,
+)
 from mvserver.compiler.capabilities.model import Capability, Lowered, Nulls, Overload, Parameter
 from mvserver.compiler.capabilities.spark_text import guard, spark_type, string
 from mvserver.compiler.expressions import Expression, Literal
@@ -38,13 +48,37 @@ def _repeated(a: Sequence[Lowered], result: SqlType) -> str:
 
 def _fields(arguments: Sequence[Expression]) -> SqlType:
     """An array of STRUCTs, with a field for each array."""
-    names = [str(each.value) for each in arguments[1::2] if isinstance(each, Literal)]
-    if len({name.lower() for name in names}) < len(names) or "" in names:
-        raise SqlError(
-            sqlstates.DUPLICATE_COLUMN, "the names of the fields of an array are different, and none of them is empty"
-        )
+    names = _different([str(each.value) for each in arguments[1::2] if isinstance(each, Literal)], "an array")
     elements = [each.type.element or t.NULL for each in arguments[::2]]
     return t.array(t.struct(*zip(names, elements, strict=True)))
+
+
+def _different(names: Sequence[str], what: str) -> Sequence[str]:
+    if len({name.lower() for name in names}) < len(names) or "" in names:
+        raise SqlError(
+            sqlstates.DUPLICATE_COLUMN, f"the names of the fields of {what} are different, and none of them is empty"
+        )
+    return names
+
+
+def _struct(arguments: Sequence[Expression]) -> SqlType:
+    """A STRUCT of pairs of a name and a value."""
+    names = [each.value for each in arguments[::2] if isinstance(each, Literal) and isinstance(each.value, str)]
+    if len(names) < len(arguments) / 2 or len(arguments) % 2:
+        raise SqlError(sqlstates.SYNTAX_ERROR, "named_struct takes pairs of a name, which is a constant, and a value")
+    types = [each.type for each in arguments[1::2]]
+    for name, type_ in zip(names, types, strict=True):
+        if type_.kind in (Kind.INTERVAL, Kind.NULL):
+            raise SqlError(
+                sqlstates.FEATURE_NOT_SUPPORTED, f'field "{name}" has type {type_}, which a STRUCT cannot have',
+                hint="Cast it.",
+            )  # fmt: skip
+    return t.struct(*zip(_different(names, "a STRUCT"), types, strict=True))
+
+
+def _named(a: Sequence[Lowered], result: SqlType) -> str:
+    parts = (f"{string(str(name.constant()))}, {value}" for name, value in zip(a[::2], a[1::2], strict=True))
+    return f"named_struct({', '.join(parts)})"
 
 
 def _zipped(size: str) -> Callable[[Sequence[Lowered], SqlType], str]:
@@ -104,5 +138,17 @@ CAPABILITIES: tuple[Capability, ...] = (
             example("((array_zip_all(ARRAY[1, 2], 'x', ARRAY['a'], 'y'))[2]).x", "2", postgres=False),
         ],
         note="the names are constants",
+    ),
+    capability(
+        "named_struct", "a STRUCT of pairs of a name and a value; it is never NULL",
+        [on((TEXT_CONSTANT, EACH), _struct, _named, variadic=True)],
+        [
+            example("(named_struct('x', 1, 'y', 'a')).y", "a", postgres=False),
+            example("(named_struct('x', NULL::int)).x", None, postgres=False),
+            example("(named_struct('s', named_struct('x', 2))).s.x", "2", postgres=False),
+            fails("named_struct('x', 1, 'X', 2)", "42701", postgres=False),
+            fails("named_struct('x', 1, 'y')", "42601", postgres=False),
+        ],
+        nulls=Nulls.SPECIAL, note="the names are constants",
     ),
 )  # fmt: skip

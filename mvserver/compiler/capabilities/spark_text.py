@@ -109,3 +109,8 @@ def failure(sqlstate: str, message: str) -> str:
 def guard(condition: str, sqlstate: str, message: str, value: str) -> str:
     """``value``, or a named error where ``condition`` holds."""
     return f"IF({condition}, {failure(sqlstate, message)}, {value})"
+
+
+def bound_once(name: str, value: str, body: str) -> str:
+    """``body``, in which ``name`` stands for ``value``, which is written and computed once."""
+    return f"element_at(transform(array({value}), {name} -> {body}), 1)"

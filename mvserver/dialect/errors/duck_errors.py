@@ -437,7 +437,21 @@ _RULES: tuple[_Rule, ...] = (
             hint="No function matches the given name and argument types. You might need to add explicit type casts.",
         ),
     ),
-    _rule(r"Subquery returns \d+ columns - expected 1", lambda _: SqlError(sqlstates.SYNTAX_ERROR, TOO_WIDE)),
+    _rule(r"Subquery returns \d+ columns - expected 1$", lambda _: SqlError(sqlstates.SYNTAX_ERROR, TOO_WIDE)),
+    _rule(
+        r"Subquery returns (?P<has>\d+) columns - expected (?P<wanted>\d+)",
+        lambda m: SqlError(
+            sqlstates.SYNTAX_ERROR,
+            f"subquery has too {'few' if int(m['has']) < int(m['wanted']) else 'many'} columns",
+        ),
+    ),
+    _rule(
+        r"Column \"(?P<name>.*)\" does not exist on (?P<side>left|right) side of join",
+        lambda m: SqlError(
+            sqlstates.UNDEFINED_COLUMN,
+            f'column "{m["name"]}" specified in USING clause does not exist in {m["side"]} table',
+        ),
+    ),
     _rule(
         r'Ambiguous reference to table "(?P<name>.*?)" \(duplicate alias',
         lambda m: SqlError(sqlstates.DUPLICATE_ALIAS, f'table name "{m["name"]}" specified more than once'),
@@ -447,7 +461,7 @@ _RULES: tuple[_Rule, ...] = (
         lambda _: SqlError("21000", "more than one row returned by a subquery used as an expression"),
     ),
     _rule(
-        r"Cannot compare values of type (?P<left>\S+)(?: \S+)*? and (?:values of )?type (?P<right>\S+)",
+        r"Cannot compare values of type (?P<left>\S+)(?: \S+)*? and (?:values of )?(?:type )?(?P<right>\S+)",
         lambda m: SqlError(
             sqlstates.UNDEFINED_FUNCTION,
             f"operator does not exist: {pg_name(m['left'])} = {pg_name(m['right'])}",

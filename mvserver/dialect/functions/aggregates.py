@@ -2,7 +2,7 @@
 
 DuckDB's SUM of integers is HUGEINT, and its AVG is always double. PostgreSQL: sum(int) is bigint, sum(bigint) numeric,
 sum(real) real, avg of exact numbers numeric. The argument's type decides, so each SELECT with such calls is bound once
-more with the arguments as its columns; where that is not possible (a correlated sub-query), DuckDB's types stay.
+more with the arguments as its columns.
 """
 
 from __future__ import annotations
@@ -14,12 +14,9 @@ import duckdb
 from sqlglot import exp
 
 from mvserver import interrupts
-from mvserver.dialect import binding
-from mvserver.dialect.duck_text import last_written
 from mvserver.dialect.functions import periods
 from mvserver.dialect.functions.quotients import quotient
-from mvserver.dialect.recursive import keep_first_parts
-from mvserver.errors import SqlError
+from mvserver.dialect.probes import innermost, types_in
 
 _DECIMAL = re.compile(r"^DECIMAL\((\d+),\s*(\d+)\)$")
 _AVG_SCALE_MIN = 6  # digits after the point of AVG; as the views' own AVG has them
@@ -69,27 +66,6 @@ def _innermost(select: exp.Select, seen: Sequence[exp.Expr]) -> list[exp.Expr]:
     ]
 
 
-def with_sources(items: Sequence[exp.Expr], select: exp.Select, outer: exp.Expr | None) -> exp.Select:
-    """A SELECT of ``items`` over what ``select`` reads, to learn their types; they become a part of it.
-    ``outer`` is the whole query's WITH."""
-    probe = exp.Select(expressions=[exp.alias_(item, f"a{n}", copy=False) for n, item in enumerate(items)])
-    for key in ("from_", "joins", "laterals"):
-        value = select.args.get(key)
-        if isinstance(value, list):
-            probe.set(key, [part.copy() for part in value])
-        elif value is not None:
-            probe.set(key, value.copy())
-    own = select.args.get("with_")
-    clauses = [clause for clause in (outer, own) if clause is not None]
-    if outer is not None and own is not None and outer is not own:
-        merged = outer.copy()
-        merged.set("expressions", [cte.copy() for clause in clauses for cte in clause.expressions])
-        probe.set("with_", keep_first_parts(merged))
-    elif clauses:
-        probe.set("with_", keep_first_parts(clauses[0].copy()))
-    return probe
-
-
 def _argument_types(
     cursor: duckdb.DuckDBPyConnection, select: exp.Select, calls: Sequence[exp.Expr], outer: exp.Expr | None
 ) -> list[str]:
@@ -105,14 +81,13 @@ def _types(
     cursor: duckdb.DuckDBPyConnection, arguments: Sequence[exp.Expr], select: exp.Select, outer: exp.Expr | None
 ) -> Sequence[str] | None:
     """None where they do not bind: the query itself will say what is wrong with it."""
-    probe = with_sources(arguments, select, outer)
-    if select.args.get("group") is not None and any(argument.find(exp.AggFunc) for argument in arguments):
-        probe.set("group", select.args["group"].copy())
-    try:
-        types = binding.bind(cursor, last_written(probe)).types
-    except SqlError:
-        return None
-    return types if len(types) == len(arguments) else None
+    grouped = select.args.get("group") is not None and any(argument.find(exp.AggFunc) for argument in arguments)
+
+    def adapt(probe: exp.Select) -> None:
+        if grouped:
+            innermost(probe).set("group", select.args["group"].copy())
+
+    return types_in(cursor, arguments, select, outer, adapt=adapt)
 
 
 def _argument(call: exp.Expr) -> exp.Expr:

@@ -338,6 +338,7 @@ def _longest_fraction(texts: list[str]) -> int:
 
 
 _TIMES = frozenset({"date", "timestamp", "timestamptz"})
+_BEFORE_CHRIST = re.compile(r"\s*(?P<day>\d{4,}-\d\d?-\d\d?)(?P<time>.*?)\s+BC\s*", re.I | re.S)
 _DAYS = {"today": 0, "tomorrow": 1, "yesterday": -1}
 
 
@@ -347,6 +348,9 @@ def _special_time(cast: exp.Cast) -> None:
     if word.lstrip("+-") == "inf":  # for DuckDB it is infinity
         kind = _type_text(cast.to).replace("tz", " with time zone")
         raise SqlError(sqlstates.INVALID_DATETIME_FORMAT, f'invalid input syntax for type {kind}: "{cast.this.name}"')
+    before = _BEFORE_CHRIST.fullmatch(cast.this.name)
+    if before is not None:
+        cast.this.set("this", f"{before['day']} (BC){before['time']}")
     now = exp.Anonymous(this="_now", expressions=[])
     if word == "now":
         cast.set("this", now)

@@ -13,11 +13,8 @@ import duckdb
 from sqlglot import exp
 
 from mvserver import interrupts
-from mvserver.dialect import binding
-from mvserver.dialect.duck_text import last_written
-from mvserver.dialect.functions.aggregates import with_sources
 from mvserver.dialect.functions.quotients import is_exact, quotient
-from mvserver.errors import SqlError
+from mvserver.dialect.probes import types_in
 from mvserver.types.numeric import quotient as numeric_quotient
 
 _SCALE = 10
@@ -87,9 +84,5 @@ def _digits(node: exp.Expr) -> str | None:
 
 
 def _type(cursor: duckdb.DuckDBPyConnection, select: exp.Select, operand: exp.Expr, outer: exp.Expr | None) -> str:
-    probe = with_sources([operand.copy()], select, outer)
-    try:
-        types = binding.bind(cursor, last_written(probe)).types
-    except SqlError:
-        return ""  # a name of the select list or of an outer query: DuckDB's type stays
-    return types[0] if types else ""
+    types = types_in(cursor, [operand], select, outer)
+    return types[0] if types else ""  # a name of the select list, for instance: DuckDB's type stays

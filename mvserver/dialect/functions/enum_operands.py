@@ -46,6 +46,18 @@ def unify_rows(tree: exp.Expr, type_of: TypeOf) -> None:
             _unify(values, column, type_of)
 
 
+def add_missing(tree: exp.Expr, type_of: TypeOf) -> bool:
+    """Functions of enums and what they are given, where DuckDB's own would not take it: in place, inner ones first."""
+    changed = False
+    for node in interrupts.asking(reversed(list(tree.walk(bfs=True)))):
+        made = rewritten(node, type_of) if _is_function(node) or isinstance(node, _CHOICES) else None
+        if made is not None:
+            changed = True
+            if made is not node:
+                node.replace(made)
+    return changed
+
+
 def rewritten(node: exp.Expr, type_of: TypeOf) -> exp.Expr | None:
     """What stands for the node; None where it has nothing to do with enums."""
     if isinstance(node, exp.Anonymous):
@@ -114,15 +126,24 @@ def _labels(node: exp.Anonymous, type_of: TypeOf) -> exp.Expr:
     if found is None:
         raise SqlError(sqlstates.DATATYPE_MISMATCH, "could not determine actual enum type")
     whole = exp.Array(expressions=[exp.Literal.string(label) for label in found.labels])
-    if name == "enum_first":
-        return _cast(exp.Literal.string(found.labels[0]) if found.labels else exp.null(), found.duck_type)
-    if name == "enum_last":
-        return _cast(exp.Literal.string(found.labels[-1]) if found.labels else exp.null(), found.duck_type)
+    ends = {"enum_first": 0, "enum_last": -1}
+    if name in ends:
+        label = exp.Literal.string(found.labels[ends[name]]) if found.labels else exp.null()
+        return _kept(node, _cast(label, found.duck_type))
     labels = _cast(whole, f"{found.duck_type}[]")
     if len(kinds) == 1:
-        return labels
+        return _kept(node, labels)
     low, high = (_cast(argument.copy(), found.duck_type) for argument in node.expressions)
     return exp.Anonymous(this="_labels_between", expressions=[labels, low, high])
+
+
+def _kept(node: exp.Anonymous, answer: exp.Expr) -> exp.Expr:
+    """The value of the argument says nothing, but a parameter in it belongs to the statement."""
+    (argument,) = node.expressions
+    if argument.find(exp.Parameter) is None:
+        return answer
+    asked = exp.Is(this=exp.Paren(this=argument.copy()), expression=exp.Null())
+    return exp.Paren(this=exp.Case(ifs=[exp.If(this=asked, true=answer.copy())], default=answer))
 
 
 def _cast(node: exp.Expr, kind: str) -> exp.Expr:

@@ -14,6 +14,7 @@ from sqlglot import exp
 from mvserver.sql.pull_parser import CALLED
 
 _MACROS = {
+    exp.DType.DATE: "_time_out",
     exp.DType.TIMESTAMP: "_json_timestamp",
     exp.DType.TIMESTAMPNTZ: "_json_timestamp",
     exp.DType.TIMESTAMPTZ: "_json_timestamptz",
@@ -22,7 +23,7 @@ _MACROS = {
     exp.DType.VARBINARY: "_bytea_out",
     exp.DType.INTERVAL: "_interval_out",
 }
-_WORDS = ("TIMESTAMP", "DOUBLE", "FLOAT", "BLOB", "INTERVAL", "DECIMAL", "JSON")
+_WORDS = ("TIMESTAMP", "DOUBLE", "FLOAT", "BLOB", "INTERVAL", "DECIMAL", "JSON", "DATE")
 """Of DuckDB's types that have another form there."""
 _OF_VALUE = frozenset({"to_json", "to_jsonb", "array_to_json"})
 _BUILT = frozenset({"json_array", "json_object"})

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from sqlglot import exp
 
 from mvserver import interrupts, sqlstates
-from mvserver.dialect.derived_columns import item_of, sources_of
+from mvserver.dialect.derived_columns import item_of, query_of, sources_of
 from mvserver.dialect.functions.arrays import split_array
 from mvserver.dialect.functions.json_operators import OF_JSONB, document, pointer
 from mvserver.dialect.guard import function_name
@@ -23,7 +23,7 @@ _NOT_DOCUMENTS = frozenset({
     "jsonb_each", "jsonb_each_text", "jsonb_pretty", "jsonb_path_exists", "jsonb_path_match",
 })  # fmt: skip
 _OF_FIRST = (
-    exp.JSONExtract, exp.JSONBExtract, exp.Sub, exp.DPipe, exp.JSONBDeleteAtPath, exp.Paren, exp.Alias, exp.Filter,
+    exp.JSONExtract, exp.JSONBExtract, exp.Sub, exp.JSONBDeleteAtPath, exp.Paren, exp.Alias, exp.Filter,
     exp.Window, exp.Min, exp.Max, exp.AnyValue, exp.FirstValue, exp.LastValue, exp.NthValue, exp.Lag, exp.Lead,
 )  # fmt: skip
 _Change = Callable[[exp.Expr, exp.Expr, exp.Expr], exp.Expr]
@@ -77,7 +77,7 @@ def _starred(star: exp.Expr, select: exp.Select) -> list[exp.Expr] | None:
         if isinstance(star, exp.Column) and star.table != source.alias_or_name:
             continue
         relation = source.meta.get(RELATION)
-        query = source.this if isinstance(source, exp.Subquery) else None
+        query = query_of(source)
         if relation is not None:
             items += [exp.null() for _ in relation.columns]
         elif isinstance(source, exp.Table) and isinstance(source.this, exp.Func):
@@ -162,6 +162,8 @@ def is_jsonb(node: exp.Expr | None, depth: int = 0) -> bool:
         return bool(isinstance(node.to, exp.DataType) and node.to.this == exp.DType.JSONB)
     if isinstance(node, _OF_FIRST):
         return is_jsonb(node.this, depth)
+    if isinstance(node, exp.DPipe):
+        return is_jsonb(node.left, depth) or is_jsonb(node.right, depth)
     if isinstance(node, exp.Coalesce | exp.Nullif):
         return is_jsonb(node.this, depth) or any(is_jsonb(part, depth) for part in node.expressions)
     if isinstance(node, exp.Case):

@@ -66,6 +66,7 @@ _CALLS: Mapping[type[exp.Expr], Callable[[exp.Expr], Call]] = {
     exp.Decode: lambda node: ("decode", _parts(node, "this", "charset")),
     exp.Format: lambda node: ("format", _parts(node, "this", "expressions")),
     exp.Overlay: lambda node: ("overlay", _parts(node, "this", "expression", "from_", "for_")),
+    exp.SHA2Digest: lambda node: ("sha256", _parts(node, "this")),
     exp.Pow: lambda node: ("power", _parts(node, "this", "expression")),
     exp.RegexpReplace: lambda node: (
         "regexp_replace", _parts(node, "this", "expression", "replacement", "position", "occurrence", "modifiers")

@@ -18,6 +18,8 @@ from mvserver.dialect.marks import UNTYPED
 
 _ARITHMETIC = (exp.Add, exp.Sub, exp.Mul, exp.Div, exp.Mod)
 _COMPARISONS = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.NullSafeEQ, exp.NullSafeNEQ)
+_NO_OPERANDS = (exp.Null, exp.Any, exp.All)
+"""Of ``x = ANY (...)`` each element is one."""
 _CALLS = (exp.Coalesce, exp.Greatest, exp.Least, exp.Nullif)
 _INTEGERS = {"SMALLINT": "smallint", "INTEGER": "integer", "BIGINT": "bigint"}
 _NUMBERS = ("DECIMAL", "DOUBLE", "FLOAT")
@@ -86,7 +88,7 @@ def _alike(node: exp.Expr) -> Sequence[Sequence[exp.Expr | None]]:
 
 def _pairs(operands: Sequence[exp.Expr | None]) -> list[tuple[exp.Expr, exp.Expr]]:
     """Each text with the first operand that is none, or with the next one."""
-    given = [operand for operand in operands if operand is not None and not isinstance(operand.unnest(), exp.Null)]
+    given = [operand for operand in operands if operand is not None and not isinstance(operand.unnest(), _NO_OPERANDS)]
     found = []
     for place, constant in enumerate(given):
         others = [*given[:place], *given[place + 1 :]]
@@ -102,9 +104,9 @@ def _is_text(node: exp.Expr) -> bool:
 
 
 def _has_own_form(constant: exp.Expr) -> bool:
-    """As bytes or as an array. All other texts are the same bytes in DuckDB."""
+    """As bytes, as an array, or as a time before Christ. All other texts are the same bytes in DuckDB."""
     text = constant.unnest().name
-    return "\\" in text or not text.isascii() or text.lstrip().startswith(("{", "["))
+    return text.upper().endswith(" BC") or "\\" in text or not text.isascii() or text.lstrip().startswith(("{", "["))
 
 
 def _typed(node: exp.Expr, constant: exp.Expr, kind: str) -> exp.Expr | None:
@@ -112,6 +114,8 @@ def _typed(node: exp.Expr, constant: exp.Expr, kind: str) -> exp.Expr | None:
     assert isinstance(constant, exp.Literal)  # noqa: S101 - chosen by type
     if not isinstance(node, _ARITHMETIC):
         if kind.endswith("[]"):
+            return constant_of(constant, kind)
+        if kind in _TIMES and constant.name.upper().endswith(" BC"):
             return constant_of(constant, kind)
         return _bytes(constant) if kind == "BLOB" else None
     if kind in _INTEGERS:

@@ -14,13 +14,12 @@ import duckdb
 from sqlglot import exp
 
 from mvserver import interrupts, sqlstates
-from mvserver.dialect import binding
 from mvserver.dialect.binding import Bound
-from mvserver.dialect.duck_text import last_written
 from mvserver.dialect.errors.type_texts import pg_name
 from mvserver.dialect.functions.checked_functions import NUMERIC_DIGITS_MAX
 from mvserver.dialect.functions.quotients import INTEGER_DIGITS, is_exact
-from mvserver.dialect.recursive import is_recursive, keep_first_parts
+from mvserver.dialect.probes import bound_in
+from mvserver.dialect.recursive import is_recursive
 from mvserver.dialect.typing.operand_rules import first_select
 from mvserver.errors import SqlError
 
@@ -243,15 +242,7 @@ def _cast_columns(side: exp.Expr, found: Bound, scales: dict[int, int]) -> None:
 
 
 def _bound(cursor: duckdb.DuckDBPyConnection, query: exp.Expr, tree: exp.Expr) -> Bound | None:
-    """None where it does not bind by itself, as a correlated sub-query."""
-    probe = exp.select("*").from_(exp.Subquery(this=query.unnest().copy(), alias=exp.to_identifier("side")), copy=False)
-    outer = tree.args.get("with_")
-    if outer is not None:
-        probe.set("with_", keep_first_parts(outer.copy()))
-    try:
-        return binding.bind(cursor, last_written(probe))
-    except SqlError:
-        return None
+    return bound_in(cursor, query, tree.args.get("with_"))
 
 
 # --- digits -----------------------------------------------------------------------------------------------------------

@@ -17,8 +17,8 @@ from mvserver.dialect import binding
 from mvserver.dialect.duck_text import last_written, written
 from mvserver.dialect.errors.duck_errors import translate
 from mvserver.dialect.errors.type_texts import pg_name
-from mvserver.dialect.functions.aggregates import with_sources
 from mvserver.dialect.functions.casts import check_integer
+from mvserver.dialect.probes import probes
 from mvserver.dialect.typing import operators
 from mvserver.dialect.typing.operand_rules import (
     CATEGORIES,
@@ -102,12 +102,24 @@ class OperandChecks:
 
     def bind(self, parts: Sequence[exp.Expr]) -> Sequence[str]:
         select = parts[0].find_ancestor(exp.Select) or exp.Select()
-        probe = with_sources([part.copy() for part in parts], select, self._outer)
+        failure: SqlError | None = None
+        for probe in probes(parts, select, self._outer):
+            self._type_parameters(probe)
+            try:
+                return binding.bind(self._cursor, last_written(probe)).types
+            except SqlError as error:
+                failure = failure or error
+        assert failure is not None  # noqa: S101 - there is at least one probe
+        try:
+            raise failure
+        finally:
+            del failure  # which knows this frame
+
+    def _type_parameters(self, probe: exp.Select) -> None:
         for parameter in list(probe.find_all(exp.Parameter)):
             kind = self._parameters.get(int(parameter.name), binding.UNKNOWN) if parameter.name.isdigit() else ""
             typed = kind not in ("", binding.UNKNOWN)
             parameter.replace(exp.cast(exp.null(), kind, dialect="duckdb") if typed else exp.null())
-        return binding.bind(self._cursor, last_written(probe)).types
 
     def type_of(self, node: exp.Expr) -> str | None:
         """PostgreSQL's name; None for what is of unknown or uncertain type."""

@@ -373,11 +373,13 @@ def _with_time(node: exp.Binary, type_of: TypeOf) -> exp.Expr | None:
 
 
 def clock(node: exp.Cast, kind: str) -> exp.Expr | None:
-    """The time of day of a timestamp with time zone and of an interval, and the interval of a time of day."""
+    """The time of day of a timestamp and of an interval, and the interval of a time of day."""
     if node.to.is_type(exp.DType.INTERVAL):
         return _call("_time_interval", node.this) if kind == "TIME" else None
-    if kind == "TIMESTAMP WITH TIME ZONE":
-        return exp.cast(exp.cast(node.this.copy(), "TIMESTAMP", dialect="duckdb"), "TIME", dialect="duckdb")
+    if kind == _INSTANT:
+        return _call("_clock_of", exp.cast(node.this.copy(), "TIMESTAMP", dialect="duckdb"))
+    if kind == "TIMESTAMP":
+        return _call("_clock_of", node.this)
     return _call("_interval_clock", node.this) if kind == "INTERVAL" else None
 
 

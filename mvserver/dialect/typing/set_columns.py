@@ -12,11 +12,10 @@ import duckdb
 from sqlglot import exp
 
 from mvserver import interrupts
-from mvserver.dialect import binding
-from mvserver.dialect.duck_text import last_written, written
+from mvserver.dialect.duck_text import written
 from mvserver.dialect.errors.duck_errors import translate
 from mvserver.dialect.functions.casts import constant_of
-from mvserver.dialect.recursive import keep_first_parts
+from mvserver.dialect.probes import bound_in
 from mvserver.dialect.typing.operand_rules import first_select, is_certain
 from mvserver.dialect.typing.operators import span
 from mvserver.errors import SqlError
@@ -94,12 +93,6 @@ def _give(cursor: duckdb.DuckDBPyConnection, item: exp.Expr, kind: str) -> bool:
 
 
 def _types(cursor: duckdb.DuckDBPyConnection, side: exp.Expr, tree: exp.Expr) -> Sequence[str]:
-    """None where it does not bind by itself, as in a correlated sub-query."""
-    probe = exp.select("*").from_(exp.Subquery(this=side.unnest().copy(), alias=exp.to_identifier("side")), copy=False)
-    outer = tree.args.get("with_")
-    if outer is not None:
-        probe.set("with_", keep_first_parts(outer.copy()))
-    try:
-        return binding.bind(cursor, last_written(probe)).types
-    except SqlError:
-        return ()
+    """None where it does not bind."""
+    found = bound_in(cursor, side, tree.args.get("with_"))
+    return () if found is None else found.types

@@ -2,7 +2,7 @@
 
 ``1.0::float8::text`` is ``1`` there and ``1.0`` in DuckDB; to_char means other things for numbers, times and intervals;
 date_trunc of a date has a time zone. Each such expression is bound once more to learn its operand's type, inner ones
-first. Where that is not possible (a correlated sub-query) DuckDB's answer stays, or what the pattern suggests.
+first. Where that is not possible DuckDB's answer stays, or what the pattern suggests.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from sqlglot import exp
 
 from mvserver import interrupts, sqlstates
 from mvserver.dialect import binding
-from mvserver.dialect.duck_text import refuse_repeating, written
+from mvserver.dialect.duck_text import refuse_repeating
 from mvserver.dialect.errors.type_texts import pg_name
 from mvserver.dialect.functions import (
     argument_rules,
@@ -26,14 +26,13 @@ from mvserver.dialect.functions import (
     periods,
     to_char,
 )
-from mvserver.dialect.functions.aggregates import with_sources
 from mvserver.dialect.functions.arrays import array_literal
 from mvserver.dialect.functions.to_char import call
 from mvserver.dialect.growth import Growth
+from mvserver.dialect.probes import innermost, types_in
 from mvserver.dialect.typing import constant_operands, exact_columns, mixed_numerics, operand_types
 from mvserver.dialect.typing.operand_rules import NO_FUNCTION
 from mvserver.errors import SqlError
-from mvserver.sql.trees import dismantle
 
 _DECIMAL = re.compile(r"^DECIMAL\((\d+),\s*(\d+)\)$")
 _INTEGERS = {"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT", "UINTEGER", "UBIGINT"}
@@ -50,6 +49,7 @@ _READ = {
 _CLOCKS = (exp.DType.TIME, exp.DType.INTERVAL)
 _TEXT_OF: dict[str, str] = {
     "DOUBLE": "_float8_out", "FLOAT": "_float4_out", "INTERVAL": "_interval_out", "BLOB": "_bytea_out",
+    "DATE": "_time_out", "TIMESTAMP": "_time_out", "TIMESTAMP WITH TIME ZONE": "_time_out",
     "DOUBLE[]": "_float8_array_out", "FLOAT[]": "_float8_array_out", "BOOLEAN[]": "_bool_array_out",
 }  # fmt: skip
 """Macros that write a value of DuckDB's type as PostgreSQL does."""
@@ -117,10 +117,12 @@ class TypedRewriting:
 
     def add_missing(self) -> bool:
         """What DuckDB does not bind; True when there was some."""
+        enums_added = enum_operands.present(self._tree) and enum_operands.add_missing(self._tree, self._type)
         periods_added = periods.add_missing(self._tree, self._type)
         binary_added = binary_functions.add_missing(self._tree, self._type)
         texts_added = self._add_texts()
-        return operand_types.add_missing(self._tree, self._type) or periods_added or binary_added or texts_added
+        operators_added = operand_types.add_missing(self._tree, self._type)
+        return enums_added or periods_added or binary_added or texts_added or operators_added
 
     def _add_texts(self) -> bool:
         """Arrays among the arguments of concat, which DuckDB would join to arrays."""
@@ -193,26 +195,24 @@ class TypedRewriting:
         if isinstance(bare, exp.Anonymous) and bare.name in json_operators.TEXTS:
             return "VARCHAR"  # they are nested in each other, and take long to bind
         select = node.find_ancestor(exp.Select) or exp.Select()
-        probe = with_sources([node.copy()], select, self._outer)
+        found = types_in(self._cursor, [node], select, self._outer, adapt=self._with_parameters)
+        if found is None and select.args.get("group") is not None:  # the operand mixes aggregates with group keys
+
+            def grouped(probe: exp.Select) -> None:
+                self._with_parameters(probe)
+                innermost(probe).set("group", select.args["group"].copy())
+
+            found = types_in(self._cursor, [node], select, self._outer, adapt=grouped)
+        return found[0] if found else ""
+
+    def _with_parameters(self, probe: exp.Select) -> None:
+        """NULLs of their types in place of parameters."""
         for parameter in list(probe.find_all(exp.Parameter)):
             kind = self._parameters.get(int(parameter.name), binding.UNKNOWN) if parameter.name.isdigit() else ""
             if kind in ("", binding.UNKNOWN):
                 parameter.replace(exp.null())
             elif not isinstance(parameter.parent, exp.Cast):
                 parameter.replace(exp.cast(exp.null(), kind, dialect="duckdb"))
-        found = self._bound(probe)
-        if found is None and select.args.get("group") is not None:
-            probe.set("group", select.args["group"].copy())  # the operand mixes aggregates with group keys
-            found = self._bound(probe)
-        dismantle(probe)
-        return found or ""
-
-    def _bound(self, probe: exp.Select) -> str | None:
-        try:
-            types = binding.bind(self._cursor, written(probe)).types
-        except SqlError:
-            return None  # what is wrong with the query itself, its own binding says
-        return types[0] if types else None
 
     # --- rewritings -------------------------------------------------------------------------------------------------
     def _cast(self, node: exp.Cast) -> exp.Expr | None:
@@ -349,7 +349,10 @@ class TypedRewriting:
         if kind not in _TIMES and to_char.is_number_pattern(pattern):
             return to_char.number_text(value, pattern)
         zoned = kind == "TIMESTAMP WITH TIME ZONE"
-        return to_char.time_text(value, pattern, zoned=zoned, zone=self._time_zone)
+        shown = to_char.time_text(value, pattern, zoned=zoned, zone=self._time_zone)
+        if kind not in _TIMES:
+            return shown
+        return exp.Paren(this=exp.Case(ifs=[exp.If(this=call("isfinite", value.copy()), true=shown)]))
 
     def _contains(self, whole: exp.Expr, part: exp.Expr) -> exp.Expr:
         kinds = {self._type(whole), self._type(part)}

@@ -12,13 +12,14 @@ from catalog.model import Schema, Store
 from mvserver import sqlstates
 from mvserver.compiler.view_properties import with_view_properties
 from mvserver.errors import SqlError
+from mvserver.lenses import metadata
 from mvserver.lenses.parser import parse_program
 from mvserver.lenses.problems import Place, Problem, ProblemError, Problems, problem
 from mvserver.lenses.program import Insert, Program, RowKind, Select, SourceName, With
 from mvserver.lenses.rows import Rows
 from mvserver.lenses.settings import ProgramSettings, read_settings
 from mvserver.lenses.sources import TopicSource
-from mvserver.lenses.translate import Translated, translate
+from mvserver.lenses.translate import Form, Translated, translate
 from mvserver.lenses.written import Written, written
 from mvserver.quoting import quoted
 from mvserver.routing import changelog_sinks, continuous, lookup, privileges, sinks
@@ -166,19 +167,21 @@ class _Planner:
             message = f'"{query.name}" is the name of two WITHs'
             self._problems.add(Problem(query.place, sqlstates.DUPLICATE_ALIAS, message, "Rename one of them."))
             return
-        translated = self._translated(query.select)
-        if translated is None:
-            self._broken.add(query.name)
-            return
-        if not self._compiles(self._whole(translated), query.place):
+        form = Form(carried=metadata.used_in(self._program))
+        translated = self._translated(query.select, form)
+        planned = None if translated is None else self._compiled(self._whole(translated), query.place)
+        if translated is not None and planned is not None and (objects := targets.objects(translated, planned)):
+            translated = self._translated(query.select, replace(form, objects=objects))
+            planned = None if translated is None else self._compiled(self._whole(translated), query.place)
+        if translated is None or planned is None:
             self._broken.add(query.name)
             return
         self._named[query.name] = _Named(translated, query.place)
 
-    def _translated(self, select: Select) -> Translated | None:
+    def _translated(self, select: Select, form: Form) -> Translated | None:
         known: dict[str, Rows] = {name: each.translated.rows for name, each in self._named.items()}
         try:
-            translated = translate(select, known, self._topic)
+            translated = translate(select, known, self._topic, form)
         except _ToldError:
             return None
         except ProblemError as error:
@@ -209,16 +212,19 @@ class _Planner:
             result.add(", " if number else "", named.place, f"{quoted(name)} AS (", named.translated.text, ")")
         return result.add(" ", translated.text)
 
-    def _compiles(self, text: Written, place: Place) -> bool:
-        before = len(list(self._problems))
+    def _compiled(self, text: Written, place: Place) -> PlannedQuery | None:
         with self._problems.told_at(place, lambda position: text.find(position, place)):
-            self._planned(parse_select(text.text))
-        return len(list(self._problems)) == before
+            return self._planned(parse_select(text.text))
+        return None
 
     # --- inserts ----------------------------------------------------------------------------------------------------
     def _insert(self, insert: Insert) -> PlannedInsert | None:
-        translated = self._translated(insert.select)
+        form = Form(leaves_out=self._settings.leaves_out)
+        translated = self._translated(insert.select, form)
         if translated is None:
+            return None
+        if translated.unkeyed is not None:
+            self._problems.add(translated.unkeyed)
             return None
         text = whole = self._whole(translated)
         with (
@@ -226,6 +232,12 @@ class _Planner:
             self._problems.told_at(insert.place, lambda position: text.find(position, insert.place)),
         ):
             planned = self._planned(parse_select(whole.text))
+            casts, objects = targets.conversions(insert, translated, planned), targets.objects(translated, planned)
+            form = replace(form, casts=casts, objects=objects)
+            if (casts or objects) and (converted := self._translated(insert.select, form)) is not None:
+                translated, text = converted, self._whole(converted)
+                whole = text
+                planned = self._planned(parse_select(whole.text))
             target = targets.target(
                 insert, translated.rows, planned, self._settings, (self._schema, self._store), self._free_name(),
                 self._context, self._services,

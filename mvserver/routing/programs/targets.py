@@ -13,6 +13,7 @@ from mvserver.lenses.problems import Place, problem, unsupported
 from mvserver.lenses.program import Insert, RowKind
 from mvserver.lenses.rows import KEY, VALUE, Rows
 from mvserver.lenses.settings import ProgramSettings
+from mvserver.lenses.translate import Translated
 from mvserver.record_keys import field_of_key
 from mvserver.routing import privileges, registered_columns, sinks, stream_declaration, stream_entity
 from mvserver.routing.continuous import PlannedQuery
@@ -22,12 +23,12 @@ from mvserver.routing.programs.declarations import Columns, Declaration
 from mvserver.routing.programs.schemas import SchemaField, TopicSchema
 from mvserver.session.context import SessionContext
 from mvserver.sql.statements.base import Value
-from mvserver.sql.types import parse_type
+from mvserver.sql.types import Kind, parse_type
 from spark_sinks.decode.avro_format import AVRO
 
 _PRIMITIVES = {"INT": "INTEGER", "LONG": "BIGINT", "STRING": "VARCHAR", "BYTES": "VARBINARY"}
-_KEYS = {"JSON": "json", "AVRO": "avro", "CSV": "csv", "PROTOBUF": "protobuf"}
-_STRUCTURED = {**_KEYS, "XML": "xml"}
+_WIDER = {"LONG": (Kind.SMALLINT, Kind.INTEGER), "STRING": (Kind.SMALLINT, Kind.INTEGER, Kind.BIGINT)}
+_STRUCTURED = {"JSON": "json", "AVRO": "avro", "CSV": "csv", "PROTOBUF": "protobuf", "XML": "xml"}
 _WRITTEN = tuple(_STRUCTURED.values())  # that a target takes over from its source
 
 
@@ -66,6 +67,33 @@ def target(
         raise problem(insert.place, sqlstates.INVALID_TABLE_DEFINITION, "nothing is known of the key of the TABLE")
     records = Records(insert.target, rows.kind, (keys, values), formats)
     return target_of(records, insert.place, planned, settings, place, other_name, context, services)
+
+
+def conversions(insert: Insert, translated: Translated, planned: PlannedQuery) -> Mapping[str, str]:
+    """The types that a whole key or value is converted to where STORE names a wider format. The key of a TABLE that is
+    no group is not: its rows are told apart by it."""
+    outputs = {output.name: output for output in planned.plan.outputs}
+    rows = translated.rows
+    found: dict[str, str] = {}
+    for column, facet, given in ((KEY, rows.key, insert.key_format), (VALUE, rows.value, insert.value_format)):
+        if facet is None or not facet.primitive or outputs[column].type.kind not in _WIDER.get(given or "", ()):
+            continue
+        if given is not None and (column == VALUE or rows.kind is RowKind.STREAM or translated.aggregated):
+            found[column] = _PRIMITIVES[given]
+    return found
+
+
+def objects(translated: Translated, planned: PlannedQuery) -> Mapping[str, tuple[str, ...]]:
+    """The fields of a whole key or value that is an object: they are its fields then. No group is one."""
+    whole = {KEY: translated.rows.key, VALUE: translated.rows.value}
+    return {
+        output.name: tuple(name for name, _ in output.type.fields)
+        for output in planned.plan.outputs
+        if output.type.kind is Kind.STRUCT
+        and (facet := whole.get(output.name)) is not None
+        and facet.primitive
+        and not (output.name == KEY and translated.aggregated)
+    }
 
 
 @dataclass(frozen=True)
@@ -167,12 +195,9 @@ def _key_format(insert: Insert, rows: Rows, outputs: Mapping[str, Output]) -> st
             place,
             sqlstates.DATATYPE_MISMATCH,
             f"the key has fields ({fields}) and is not {given}",
-            "STORE KEY AS JSON, AVRO, CSV or PROTOBUF.",
+            "STORE KEY AS JSON, AVRO, CSV, PROTOBUF or XML.",
         )
-    if given is not None and given not in _KEYS:
-        hint = "A key with fields is written as JSON, AVRO, CSV or PROTOBUF."
-        raise unsupported(place, f"STORE KEY AS {given} is not supported", hint)
-    return _KEYS[given or "JSON"]
+    return _STRUCTURED[given or "JSON"]
 
 
 def _value_format(insert: Insert, rows: Rows, outputs: Mapping[str, Output], planned: PlannedQuery) -> str:

@@ -8,9 +8,11 @@ from itertools import product
 from math import prod
 from typing import Any, Protocol
 
+import pyarrow as pa
+
 from mvserver import limits
 from mvserver.front import KeptRows
-from mvserver.serving.api import KeyRead, Members, PullPlan
+from mvserver.serving.api import Further, KeyRead, Members, PullPlan
 from mvserver.serving.fast.finished_view import FinishedView, Row
 
 
@@ -32,19 +34,45 @@ def reader(view: FinishedView, plan: PullPlan, read: KeyRead) -> Reader | None:
     columns = tuple(view.names.index(name) for name in read.columns)
     if tuple(view.types[at] for at in columns) != plan.arrow_types:
         return None
-    return Reader(view, columns, plan.arrow_types, read)
+    further = []
+    for each in read.further:
+        at = view.names.index(each.column) if each.column in view.names else -1
+        kind = None if at < 0 else _compared_as(view.types[at])
+        if kind is None:
+            return None
+        further.append((at, each, kind))
+    return Reader(view, columns, plan.arrow_types, read, further)
+
+
+def _compared_as(kind: Any) -> type | None:
+    """The type of Python whose values it compares as DuckDB does."""
+    if pa.types.is_integer(kind):
+        return int
+    return str if pa.types.is_string(kind) else None
 
 
 class Reader:
     """Rows whose key columns have one value or some are found by these values, in the view or in an index; else they
-    are a range of the order of one column. Further comparisons are made row by row."""
+    are a range of the order of one column. Further comparisons, also of columns that are not of the key, are made row
+    by row."""
 
-    def __init__(self, view: FinishedView, columns: tuple[int, ...], types: tuple[Any, ...], read: KeyRead) -> None:
+    def __init__(
+        self,
+        view: FinishedView,
+        columns: tuple[int, ...],
+        types: tuple[Any, ...],
+        read: KeyRead,
+        further: Sequence[tuple[int, Further, type]] = (),
+    ) -> None:
+        """``further`` come with the place of their column in a row, and its type."""
         comparisons = read.comparisons
         self._view = view
         self._types = types
         self._columns = columns
-        self._operands = tuple((c.parameter - 1, c.constant, view.key_types[c.column]) for c in comparisons)
+        self._operands = (
+            *((c.parameter - 1, c.constant, view.key_types[c.column]) for c in comparisons),
+            *((f.parameter - 1, f.constant, kind) for _, f, kind in further),
+        )
         self._members = tuple((members, view.key_types[members.column]) for members in read.members)
         equal: dict[int, int] = {}  # by column: the operand, or -1 - the list of members
         for at, members in enumerate(read.members):
@@ -59,6 +87,9 @@ class Reader:
         self._bounds = [(at, c.operator) for at, c in enumerate(comparisons) if c.column == self._ranged]
         used = set(self._equal) if equal else {at for at, _ in self._bounds}
         self._others = [(at, c.column, _TESTS[c.operator]) for at, c in enumerate(comparisons) if at not in used]
+        self._others += [
+            (at, column, _TESTS[f.operator]) for at, (column, f, _) in enumerate(further, start=len(comparisons))
+        ]
         self._other_members = [(at, m.column) for at, m in enumerate(read.members) if -1 - at not in used]
 
     def find(self, parameters: Sequence[Any], there: Rows) -> KeptRows | None:

@@ -11,10 +11,10 @@ who keeps the view tells them by its ``token`` whether these were of one state.
 
 from __future__ import annotations
 
-import sys
 import threading
 from collections.abc import Callable, Collection, Iterable, Sequence
 from operator import itemgetter
+from sys import getsizeof
 from typing import Any
 
 from mvserver import limits
@@ -72,7 +72,9 @@ class FinishedView:
         self._wanted_indexes: set[tuple[int, ...]] = set()
         self._indexes: dict[tuple[int, ...], Index | None] = {}  # None where there is no room for it
         self._frames: dict[tuple[object, tuple[int, ...]], Frames] = {}
-        self._key_of: Callable[[Row], Any] = itemgetter(*range(len(self.key_types)))
+        keys = len(self.key_types)
+        self._entry_bytes = _SLOT_BYTES + _TUPLE_BYTES + (_TUPLE_BYTES + 8 * keys if keys > 1 else 0)
+        self._key_of: Callable[[Row], Any] = itemgetter(*range(keys))
 
     # --- who keeps it: one thread at a time, while there is no token --------------------------------------------------
     def add(self, rows: Sequence[Row]) -> bool:
@@ -86,11 +88,13 @@ class FinishedView:
     def replace(self, keys: Iterable[Any], rows: Sequence[Row]) -> bool:
         """The rows of these keys are now ``rows``. False as above."""
         gone: set[Any] = set()
+        size, weight, kept = 0, self.weight, self.rows
         for key in keys:
-            row = self.rows.pop(key, None)
+            row = kept.pop(key, None)
             if row is not None:
                 gone.add(key)
-                self._shrink(self.weight(row))
+                size += weight(row)
+        self._shrink(size)
         self._forget_frames(gone)
         if not self.add(rows):
             return False
@@ -163,9 +167,11 @@ class FinishedView:
 
     def weight(self, row: Row) -> int:
         """Bytes of a row, its key and its place among the others."""
-        values = sum([_rounded(sys.getsizeof(value)) for value in row if value is not None])
-        keys = len(self.key_types)
-        return _SLOT_BYTES + values + _TUPLE_BYTES + 8 * len(row) + (_TUPLE_BYTES + 8 * keys if keys > 1 else 0)
+        size = self._entry_bytes + 8 * len(row)
+        for value in row:
+            if value is not None:
+                size += (getsizeof(value) + 15) & ~15  # as _rounded has it: a call would cost as much again
+        return size
 
     def _grow(self, size: int) -> bool:
         with self._lock:
@@ -269,7 +275,7 @@ def _index_weight(value: Any, kept: Any) -> int:
 
 
 def _frame_weight(frame: bytes) -> int:
-    return _SLOT_BYTES + _TUPLE_BYTES + _rounded(sys.getsizeof(frame))
+    return _SLOT_BYTES + _TUPLE_BYTES + _rounded(getsizeof(frame))
 
 
 def _rounded(size: int) -> int:

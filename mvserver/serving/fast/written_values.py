@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from mvserver import quoting
-from mvserver.serving.api import Comparison, KeyRead, Members, PullPlan
+from mvserver.serving.api import Comparison, Further, KeyRead, Members, PullPlan
 from mvserver.serving.fast.templates import Constant
 from mvserver.sql.written_parameters import with_constants
 
@@ -40,13 +40,19 @@ def _text(value: Constant) -> str:
 
 
 def _key_read(read: KeyRead, values: Sequence[Constant]) -> KeyRead | None:
-    comparisons = []
-    for each in read.comparisons:
+    compared: tuple[Comparison | Further, ...] = (*read.comparisons, *read.further)
+    written: list[Comparison | Further] = []
+    for each in compared:
         value = values[each.parameter - 1] if each.parameter else each.constant
         if isinstance(value, tuple):
             return None
-        comparisons.append(Comparison(each.column, each.operator, value))
-    return replace(read, comparisons=tuple(comparisons), members=tuple(_members(each, values) for each in read.members))
+        written.append(replace(each, constant=value, parameter=0))
+    return replace(
+        read,
+        comparisons=tuple(each for each in written if isinstance(each, Comparison)),
+        members=tuple(_members(each, values) for each in read.members),
+        further=tuple(each for each in written if isinstance(each, Further)),
+    )
 
 
 def _members(members: Members, values: Sequence[Constant]) -> Members:

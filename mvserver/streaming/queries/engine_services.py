@@ -13,7 +13,8 @@ from mvserver import limits, sqlstates
 from mvserver.compiler.plans import ContinuousPlan
 from mvserver.errors import SqlError
 from mvserver.streaming.pipeline.pipeline import HEALTH_INTERVAL_S
-from mvserver.streaming.spark.session import SparkOptions
+from mvserver.streaming.spark.launch import Launched, launch
+from mvserver.streaming.spark.options import SparkOptions
 from mvserver.streaming.spark.supervisor import Supervision
 from spark_sinks.base import KeptPosition, SourceReader, StoreClient, TableSink, TransactionalSink
 from spark_sinks.duckdb.ledger.ledger import SubscriberRow
@@ -64,6 +65,7 @@ class EngineServices:
     health_interval_s: float = HEALTH_INTERVAL_S
     batch_timeout_s: float = limits.BATCH_TIMEOUT_S
     history_retention_s: float = limits.HISTORY_RETENTION_S
+    launch: Callable[[SparkOptions], Launched] = launch  # Spark's JVM
 
     @property
     def work_directory(self) -> Path:

@@ -9,7 +9,7 @@ from typing import Protocol
 from catalog.model import Query, Relation
 from mvserver import sqlstates
 from mvserver.compiler import lower_duckdb
-from mvserver.compiler.changelogs import result_key
+from mvserver.compiler.changelogs import written_key
 from mvserver.compiler.plans import ContinuousPlan
 from mvserver.errors import SqlError
 from mvserver.streaming.api import QueryState, QueryStatus
@@ -73,7 +73,7 @@ def with_outbox(target: Target) -> Target:
     columns = tuple((output.name, lower_duckdb.duckdb_type(output.type)) for output in plan.outputs)
     state = target.state
     ordinals = state.ordinals if isinstance(state, KeyedRows) else 0
-    outbox = Outbox(target.query_id, target.view_id, state.table, result_key(plan), columns, ordinals)
+    outbox = Outbox(target.query_id, target.view_id, state.table, written_key(plan), columns, ordinals)
     return replace(target, outbox=outbox)
 
 

@@ -18,7 +18,8 @@ from pyspark.sql import SparkSession
 
 from mvserver.spark_jvm import start_jvm
 from mvserver.streaming.spark.class_archive import MAKE_S
-from mvserver.streaming.spark.session import SparkOptions, start_session, warm_up
+from mvserver.streaming.spark.options import SparkOptions
+from mvserver.streaming.spark.session import start_session, warm_up
 
 _GONE = 3  # exit status
 

@@ -17,7 +17,7 @@ def make_jvm_folder(work: Path) -> Path:
     """A new one below ``work``; those of JVMs that do not live any more are removed."""
     work.mkdir(parents=True, exist_ok=True)
     for old in work.glob(f"{_PREFIX}*"):
-        if not _is_in_use(old):
+        if not is_in_use(old):
             shutil.rmtree(old, ignore_errors=True)
     shutil.rmtree(work / "local", ignore_errors=True)  # of earlier versions of the server, which shared it
     folder = work / f"{_PREFIX}{uuid.uuid4().hex[:12]}"
@@ -31,8 +31,9 @@ def remove_jvm_folder(folder: Path) -> None:
     shutil.rmtree(folder, ignore_errors=True)
 
 
-def _is_in_use(folder: Path) -> bool:
-    """By a JVM that has not noticed yet that its server has ended: it has the folder's name in its command."""
+def is_in_use(folder: Path) -> bool:
+    """By a JVM that has not noticed yet that its server has ended: it has the folder's name in its command,
+    which the system shows a moment after its start."""
     name = folder.name.encode()
     if not _PROCESSES.is_dir():  # not Linux: a server's JVM ends within moments of it
         return False

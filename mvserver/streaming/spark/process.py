@@ -17,12 +17,14 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 from mvserver import limits
-from mvserver.spark_jvm import SparkJvm, exit_signal, exit_text, start_jvm
+from mvserver.spark_jvm import SparkJvm, exit_signal, exit_text
 from mvserver.streaming.spark.class_archive import make_beside
-from mvserver.streaming.spark.jvm_folder import make_jvm_folder, remove_jvm_folder
+from mvserver.streaming.spark.jvm_folder import remove_jvm_folder
+from mvserver.streaming.spark.launch import Launched, launch
 from mvserver.streaming.spark.oom_kills import oom_kills
+from mvserver.streaming.spark.options import SparkOptions, class_settings
 from mvserver.streaming.spark.pyspark_state import forget_jvm
-from mvserver.streaming.spark.session import SparkOptions, class_settings, jvm_settings, start_session, warm_up
+from mvserver.streaming.spark.session import start_session, warm_up
 
 _log = logging.getLogger(__name__)
 
@@ -32,10 +34,19 @@ _STOPPED = ("T", "t")  # states of a process in /proc
 
 
 class SparkProcess:
-    """``changed`` is called when there is news. All attributes may be read by any thread."""
+    """``changed`` is called when there is news. ``awaited`` says whether queries wait for it, which warm it themselves.
+    All attributes may be read by any thread."""
 
-    def __init__(self, options: SparkOptions, changed: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        options: SparkOptions,
+        changed: Callable[[], None],
+        launch: Callable[[SparkOptions], Launched] = launch,
+        awaited: Callable[[], bool] = lambda: False,
+    ) -> None:
         self._options = options
+        self._launch = launch
+        self._awaited = awaited
         self._changed = changed
         self._process: subprocess.Popen[bytes] | None = None
         self._jvm: SparkJvm | None = None
@@ -52,13 +63,15 @@ class SparkProcess:
     # --- life -------------------------------------------------------------------------------------------------------
     def start(self) -> SparkSession:
         """Raises JvmStartError, or SqlError where the session cannot be made."""
-        folder = self._folder = make_jvm_folder(self._options.work_directory)
-        command = self._options.command(jvm_settings(self._options, folder / "tmp"))
-        self._jvm = start_jvm(command, started=self._set_process)
+        launched = self._launch(self._options)
+        folder = self._folder = launched.folder
+        self._set_process(launched.jvm.process)
+        self._jvm = launched.jvm.joined()
         threading.Thread(target=self._await_end, args=(self._jvm.process,), name="spark-end", daemon=True).start()
         extra = (("spark.local.dir", str(folder / "local")), *self._options.extra)
         session = start_session(replace(self._options, extra=extra), self._jvm.environment)
-        warm_up(session)
+        if not self._awaited():
+            warm_up(session)
         self.session = session
         threading.Thread(target=self._ask, args=(session,), name="spark-ping", daemon=True).start()
         self._make_archive()

@@ -8,14 +8,11 @@ from __future__ import annotations
 
 import logging
 import os
-import re
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
-from pathlib import Path
 
 from pyspark.logger import PySparkLogger
 from pyspark.sql import SparkSession
@@ -23,9 +20,9 @@ from pyspark.sql import SparkSession
 from mvserver import sqlstates
 from mvserver.compiler.lower_spark import REQUIRED_SETTINGS
 from mvserver.errors import SqlError, words_of
-from mvserver.spark_jvm import submit_command
 from mvserver.streaming.spark import java_functions
-from mvserver.streaming.spark.class_archive import OPTIONS, ClassArchives
+from mvserver.streaming.spark.class_archive import OPTIONS
+from mvserver.streaming.spark.options import JAVA_OPTIONS, SparkOptions, local_slots, master_of
 
 _log = logging.getLogger(__name__)
 
@@ -55,11 +52,8 @@ _SETTINGS = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.log.level": "ERROR",
-    # A stop that meets a running callback parses a deep error text with a regular expression.
-    "spark.driver.extraJavaOptions": "-Xss8m -XX:+UseParallelGC",
+    OPTIONS: JAVA_OPTIONS,
 }
-_LOCAL = re.compile(r"local(\[(?P<count>\*|[0-9]+)(,[ ]*([0-9]+|\*))?\])?")
-_CLASS_PATH = "spark.driver.extraClassPath"
 START_HINT = "See the server's log; `mvserver check` says what is missing."
 LIVE_S = 2.0  # so long after a live batch the next one is expected
 _TASK_LOGGERS = (
@@ -73,53 +67,6 @@ _TASK_LOGGERS = (
     "org.apache.spark.util.Utils",
 )
 _ERROR_LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")  # PySpark's own
-
-
-@dataclass(frozen=True)
-class SparkOptions:
-    master: str = "local[*]"
-    driver_memory: str = "2g"
-    polling_delay_ms: int = 100
-    work_directory: Path = Path("spark")
-    extra: tuple[tuple[str, str], ...] = ()
-    command: Callable[[Mapping[str, str]], Sequence[str]] = submit_command  # starts the JVM with these settings
-    stores: tuple[tuple[str, str], ...] = ()  # what the kinds of stores need
-    class_path: Callable[[], Sequence[Path]] = tuple  # jars that are there when the JVM starts
-    live_slots: int = 0  # task slots besides those of batches
-    archives: ClassArchives | None = None  # of Spark's classes; None: they are read anew at each start
-
-
-def class_settings(options: SparkOptions) -> dict[str, str]:
-    """What only the start of the JVM can take, without what differs from start to start."""
-    settings = {OPTIONS: _SETTINGS[OPTIONS], "spark.driver.memory": options.driver_memory, **dict(options.extra)}
-    given = settings.get(_CLASS_PATH)
-    jars = [*([given] if given else []), *map(str, options.class_path())]
-    if jars:
-        settings[_CLASS_PATH] = os.pathsep.join(jars)
-    return settings
-
-
-def jvm_settings(options: SparkOptions, folder: Path) -> dict[str, str]:
-    """The same for one start. ``folder`` is where the JVM keeps its temporary files."""
-    settings = class_settings(options)
-    if options.archives is not None:
-        settings = dict(options.archives.used(settings))
-    return {**settings, OPTIONS: f'{settings[OPTIONS]} "-Djava.io.tmpdir={folder}"'}
-
-
-def local_slots(master: str) -> int | None:
-    """How many task slots a local master has for batches; None for a master elsewhere."""
-    found = _LOCAL.fullmatch(master.strip())
-    if found is None:
-        return None
-    count = found["count"]
-    return 1 if count is None else (os.cpu_count() or 1) if count == "*" else int(count)
-
-
-def master_of(options: SparkOptions) -> str:
-    """With the slots of live lanes, which are threads that wait and no processors."""
-    slots = local_slots(options.master)
-    return options.master if slots is None or not options.live_slots else f"local[{slots + options.live_slots}]"
 
 
 def _parallelism(options: SparkOptions) -> Mapping[str, str]:

@@ -20,9 +20,10 @@ from mvserver import limits, sqlstates
 from mvserver.errors import SqlError, words_of
 from mvserver.spark_jvm import JvmStartError
 from mvserver.streaming.spark.isolation import Isolation
+from mvserver.streaming.spark.options import SparkOptions
 from mvserver.streaming.spark.process import SHUTTING_DOWN, SparkProcess
 from mvserver.streaming.spark.pyspark_state import has_stopped, is_dying, is_gateway_error
-from mvserver.streaming.spark.session import START_HINT, SparkOptions
+from mvserver.streaming.spark.session import START_HINT
 from mvserver.streaming.spark.state import SparkLostError, SparkState
 
 _log = logging.getLogger(__name__)

@@ -12,11 +12,13 @@ from functools import partial
 from typing import Protocol
 
 import duckdb
+import pyarrow as pa
 
 from spark_sinks.duckdb.changes.changelog import CHANGES, ChangelogState, KeyedRows, Register, merge_changes
 from spark_sinks.duckdb.names import qualified
 from spark_sinks.duckdb.state.state import State, UpsertState, source_text
 from spark_sinks.duckdb.state.windows import Passage, turning
+from spark_sinks.duckdb.statements import table_of
 
 CHANGED_KEYS, BEFORE, AFTER = "mv_changed_keys", "mv_before", "mv_after"
 
@@ -41,27 +43,30 @@ def take_changes(
     query: str,
     keeper: Keeper | None,
     newest: dt.datetime | None,
-    note: Callable[[str | None], None] = lambda keys: None,
+    note: Callable[[pa.Table | str | None], None] = lambda keys: None,
 ) -> None:
     """Merges the last changes of a changelog, the rows of ``query``, and has that kept which they do to the rows.
-    ``note`` is given a query of the keys of these rows before they are merged, None where they are not known."""
-    changes = cursor.sql(query).to_arrow_table()
+    ``note`` is given the keys of these rows, or a query of them, before they are merged; None where they are not
+    known."""
+    changes = table_of(cursor, query)
     if changes.num_rows == 0:
         return
     register(CHANGES, changes)
-    note(_changed_keys(state))
+    keys = _changed_keys(state, changes)
+    note(keys)
     merge = partial(merge_changes, cursor, register, state, changes)
     if keeper is None:
         merge()
     else:
-        capture(cursor, register, keeper, _changed_keys(state), merge, newest)
+        capture(cursor, register, keeper, keys, merge, newest)
 
 
-def _changed_keys(state: ChangelogState) -> str | None:
-    """Query of the keys (g0 ...) whose rows CHANGES may change, before they are merged; None: they are not known. Where
-    a source row gives several rows, the source's keys: all of its rows may change."""
+def _changed_keys(state: ChangelogState, changes: pa.Table) -> pa.Table | str | None:
+    """The keys (g0 ...), or a query of them, whose rows CHANGES may change, before they are merged; None: they are not
+    known. Where a source row gives several rows, the source's keys: all of its rows may change."""
     if isinstance(state, KeyedRows):
-        return f"SELECT {as_g(state.source_keys)} FROM {CHANGES}" if state.source_keys else None
+        names = list(state.source_keys)
+        return changes.select(names).rename_columns([f"g{i}" for i in range(len(names))]) if names else None
     if not state.group_columns:
         return None
     same = " AND ".join(f"r.{key} = c.{key}" for key in state.rows.source_identity)
@@ -88,18 +93,18 @@ def capture(
     cursor: duckdb.DuckDBPyConnection,
     register: Register,
     keeper: Keeper,
-    changed: str | None,
+    changed: pa.Table | str | None,
     merge: Callable[[], None],
     newest: dt.datetime | None = None,
 ) -> None:
     """Merges, and has that kept which it did to the rows."""
     if changed is not None:
-        register(CHANGED_KEYS, cursor.sql(changed).to_arrow_table())
+        register(CHANGED_KEYS, table_of(cursor, changed) if isinstance(changed, str) else changed)
     shown = keeper.shown(changed_only=changed is not None)
-    before = cursor.sql(shown).to_arrow_table()
+    before = table_of(cursor, shown)
     merge()
     register(BEFORE, before)
-    register(AFTER, cursor.sql(shown).to_arrow_table())
+    register(AFTER, table_of(cursor, shown))
     keeper.keep(cursor, register, newest)
 
 

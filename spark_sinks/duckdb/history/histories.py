@@ -11,8 +11,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 
-import duckdb
-
 from mvserver import sqlstates
 from mvserver.errors import SqlError
 from mvserver.resume_tokens import Seal, new_incarnation
@@ -23,6 +21,7 @@ from spark_sinks.duckdb.history.history import Bounds, Extent, History
 from spark_sinks.duckdb.history.log import LoggedView
 from spark_sinks.duckdb.history.sealing import secret_of
 from spark_sinks.duckdb.state.state import HISTORY
+from spark_sinks.duckdb.statements import Statements
 
 _EXTENT = "incarnation, first_seq, last_seq, last_epoch, first_size, last_size, since, last_at"
 REBUILT = SqlError(
@@ -42,8 +41,9 @@ UNWATCHED = SqlError(
 class Histories:
     """Those that are open, by the id of their query. All calls are made under the commit lock, but ``open_ones``."""
 
-    def __init__(self, cursor: duckdb.DuckDBPyConnection) -> None:
-        self._cursor = cursor
+    def __init__(self, statements: Statements) -> None:
+        cursor = statements.cursor
+        self._statements, self._cursor = statements, cursor
         self._open: Mapping[str, History] = MappingProxyType({})
         self._staged: list[Callable[[], None]] = []  # of the transaction that is open: when it is made
         self._dropped: set[str] = set()  # by that transaction: by the id of their query
@@ -115,7 +115,7 @@ class Histories:
         self._cursor.execute(table)
         self._cursor.execute(row, [now])
         self._relate(view, incarnation)
-        made = History(view, Extent(incarnation, 1, 0, 0, 0, 0, now, now), bounds, always=always)
+        made = History(self._statements, view, Extent(incarnation, 1, 0, 0, 0, 0, now, now), bounds, always=always)
         self._staged.append(lambda: self._put(made))
 
     def take_up(self, view: LoggedView, bounds: Bounds, *, always: bool) -> None:
@@ -131,7 +131,7 @@ class Histories:
             [view.query_id, view.state_table],
         ).fetchall()
         if rows and self._fits(view):
-            found = History(view, Extent(*rows[0]), bounds, always=always)
+            found = History(self._statements, view, Extent(*rows[0]), bounds, always=always)
             self._relate(view, found.extent.incarnation)
             self._staged.append(lambda: self._put(found))
         elif always:

@@ -22,10 +22,11 @@ from spark_sinks.duckdb.changes.change_outbox import GONE, NEW, change_query
 from spark_sinks.duckdb.changes.changelog import Register
 from spark_sinks.duckdb.history.epochs import KIND, EpochChanges
 from spark_sinks.duckdb.history.log import LoggedView
+from spark_sinks.duckdb.history.telling_merge import ShownGroups, merge_and_tell
 from spark_sinks.duckdb.names import qualified
+from spark_sinks.duckdb.state.roll_ups import RollUp
 from spark_sinks.duckdb.state.state import State
-
-_ROWS = "mv_history"
+from spark_sinks.duckdb.statements import Statements, table_of
 
 
 @dataclass(frozen=True)
@@ -65,7 +66,11 @@ class History:
 
     others: Sequence[State] = ()
 
-    def __init__(self, view: LoggedView, extent: Extent, bounds: Bounds, *, always: bool) -> None:
+    def __init__(
+        self, statements: Statements, view: LoggedView, extent: Extent, bounds: Bounds, *, always: bool
+    ) -> None:
+        """``statements`` are those of the writer."""
+        self._statements = statements
         self.view = view
         self.extent = extent
         self.bounds = bounds
@@ -93,14 +98,20 @@ class History:
         keys = self.view.key_names
         query = change_query(keys, self.view.values)
         order = ", ".join([*keys, "op DESC"])
-        self._append(cursor, register, cursor.sql(f"{query} ORDER BY {order}").to_arrow_table())
+        self._append(table_of(cursor, f"{query} ORDER BY {order}"))
 
     def keep_rows(self, cursor: duckdb.DuckDBPyConnection, register: Register, query: str, *, gone: bool) -> None:
         """Rows that came, or went, as they are; of a view whose rows do not replace each other."""
         kind, values = GONE if gone else NEW, ", ".join(self.view.values)
-        self._append(cursor, register, cursor.sql(f"SELECT '{kind}' AS op, {values} FROM ({query})").to_arrow_table())
+        self._append(table_of(cursor, f"SELECT '{kind}' AS op, {values} FROM ({query})"))
 
-    def _append(self, cursor: duckdb.DuckDBPyConnection, register: Register, rows: pa.Table) -> None:
+    def merge(self, roll_up: RollUp, groups: ShownGroups) -> pa.Table:
+        """A merge that tells what it does; the keys (g0 ...) whose rows it may have changed."""
+        keys, changes = merge_and_tell(self._statements, roll_up, groups)
+        self._append(changes)
+        return keys
+
+    def _append(self, rows: pa.Table) -> None:
         if rows.num_rows == 0:
             return
         too_many = self._new_rows + rows.num_rows > self.bounds.rows
@@ -114,12 +125,12 @@ class History:
         self._new.append(rows)
         self._new_rows += rows.num_rows
         self._new_bytes += rows.nbytes
-        register(_ROWS, rows.append_column("_seq", numbers))
-        cursor.execute(
-            f"INSERT INTO {qualified(self.view.table)} "
-            f"SELECT $1, _seq, $2, $3, op, {', '.join((*self.view.key_names, *self.view.values))} FROM {_ROWS}",
-            [self.extent.last_epoch + 1, self._now, self.extent.last_size + self._new_bytes],
-        )
+        columns = ", ".join((*self.view.key_names, *self.view.values))
+        with self._statements.named(rows.append_column("_seq", numbers)) as name:
+            self._statements.execute(
+                f"INSERT INTO {qualified(self.view.table)} SELECT $1, _seq, $2, $3, op, {columns} FROM {name}",
+                [self.extent.last_epoch + 1, self._now, self.extent.last_size + self._new_bytes],
+            )
 
     @property
     def touched(self) -> bool:
@@ -145,7 +156,7 @@ class History:
         if trimmed is self.extent:
             return
         self._trimmed = trimmed
-        cursor.execute(
+        self._statements.execute(
             'UPDATE "_ledger".view_histories SET first_seq = $2, last_seq = $3, last_epoch = $4, first_size = $5, '
             "last_size = $6, since = $7, last_at = $8 WHERE query_id = $1",
             [

@@ -18,6 +18,7 @@ from spark_sinks.duckdb.changes.change_outbox import GONE, NEW, OLD_OF_UPDATE, U
 from spark_sinks.duckdb.changes.logs import same_values
 from spark_sinks.duckdb.history.epochs import KIND
 from spark_sinks.duckdb.history.sealing import sealed, unsealed
+from spark_sinks.duckdb.history.telling_merge import ShownGroups
 from spark_sinks.duckdb.layout import NamedText
 from spark_sinks.duckdb.names import qualified
 from spark_sinks.duckdb.state.state import HISTORY
@@ -71,7 +72,8 @@ class LoggedView:
     as the state has them, ``keys`` (by which they are told apart, with their types) and then c0, c1 ...;
     ``changed_rows`` gives those whose keys a batch has touched. A view that is ``appended`` has no keys: its rows do
     not replace each other. ``key_columns`` are the user's names of the columns that tell rows apart, if there are.
-    ``looked_up`` is then a query of the rows whose keys hold no NULL."""
+    ``looked_up`` is then a query of the rows whose keys hold no NULL. ``groups`` is what the view shows of its state's
+    rows, where a merge can tell it."""
 
     query_id: str
     view_id: str
@@ -83,6 +85,7 @@ class LoggedView:
     appended: bool = False
     key_columns: tuple[str, ...] = ()
     looked_up: str = ""
+    groups: ShownGroups | None = None
 
     @property
     def table(self) -> str:

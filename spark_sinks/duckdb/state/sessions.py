@@ -2,6 +2,7 @@
 
 Two sessions of a key touch where the one begins no later than the other ends. Sessions that are kept never touch each
 other, so one look finds all that a new one joins. The state of a session is merged like partial aggregates of Spark.
+Counted values have the bounds of their session, too, and are moved to others when it grows.
 
 A session's bounds are in its key and grow, so its table has no primary key: a row that is replaced is deleted and
 inserted again in one transaction.
@@ -15,11 +16,12 @@ import duckdb
 import pyarrow as pa
 
 from spark_sinks.duckdb.names import qualified
+from spark_sinks.duckdb.state import value_tables
 from spark_sinks.duckdb.state.roll_ups import merged_partials
 from spark_sinks.duckdb.state.state import UpsertState
 from spark_sinks.duckdb.state.windows import Windowing
 
-_NEW, _MERGED = "mv_sessions", "mv_merged_sessions"
+_NEW, _MERGED, _MOVED = "mv_sessions", "mv_merged_sessions", "mv_moved_values"
 
 Register = Callable[[str, pa.Table], None]
 
@@ -67,6 +69,26 @@ def put(cursor: duckdb.DuckDBPyConnection, state: UpsertState, windowing: Window
     names = _names(state)
     cursor.execute(f"DELETE FROM {_touched(state, windowing)}")
     cursor.execute(f"INSERT INTO {qualified(state.table)} ({names}) SELECT {names} FROM {_MERGED}")
+
+
+def put_values(
+    cursor: duckdb.DuckDBPyConnection,
+    register: Register,
+    state: UpsertState,
+    windowing: Windowing,
+    takings: Sequence[str],
+) -> None:
+    """Takes in the values of a batch, each of which comes with the bounds of its own record. It gets those of the
+    session that it is in, as do the values of sessions that this one touches. The sessions are found already."""
+    bounds = (windowing.start_key, windowing.end_key)
+    for index, (taking, values) in enumerate(zip(takings, state.values, strict=True)):
+        cursor.execute(taking)
+        moving = value_tables.moving(
+            state.table, index, state.key_types, values, bounds=bounds, sessions=_MERGED, relation=_MOVED
+        )
+        register(_MOVED, cursor.sql(moving.selected).to_arrow_table())
+        cursor.execute(moving.deleted)
+        cursor.execute(moving.put)
 
 
 def _touched(state: UpsertState, windowing: Windowing) -> str:

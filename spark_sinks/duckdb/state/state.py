@@ -242,17 +242,30 @@ class MergedColumn:
     inserted: str
 
 
-def merge_statement(state: UpsertState, rolled_up: str, *, nulls: bool) -> str:
-    """Upserts rows of ``rolled_up``, a query with the columns of the state; ``nulls``: those with a NULL in a key."""
+def merge_statement(state: UpsertState, rolled_up: str, *, nulls: bool, told_by: str | None = None) -> str:
+    """Upserts rows of ``rolled_up``, a query with the columns of the state; ``nulls``: those with a NULL in a key;
+    ``told_by``: as in :func:`upsert`."""
     columns = merged_columns(state, {name: name for name, _ in state.state_columns})
-    return upsert(state.table + (NULLS if nulls else ""), state.keys or (_ONLY_KEY,), columns, rolled_up, nulls=nulls)
+    table, keys = state.table + (NULLS if nulls else ""), state.keys or (_ONLY_KEY,)
+    return upsert(table, keys, columns, rolled_up, nulls=nulls, told_by=told_by)
 
 
-def upsert(table: str, keys: Sequence[str], columns: Sequence[MergedColumn], rolled_up: str, *, nulls: bool) -> str:
+def upsert(
+    table: str,
+    keys: Sequence[str],
+    columns: Sequence[MergedColumn],
+    rolled_up: str,
+    *,
+    nulls: bool,
+    told_by: str | None = None,
+) -> str:
     """MERGE, since ON CONFLICT would have DuckDB look for rows of equal keys among the new ones first, which a roll-up
-    has not."""
+    has not. ``told_by``: the only key that is to be hashed, of keys without NULL; the others are compared."""
     equal = "IS NOT DISTINCT FROM" if nulls else "="
-    same = " AND ".join(f"t.{key} {equal} s.{key}" for key in keys)
+    compared = () if told_by is None else tuple(key for key in keys if key != told_by)
+    same = " AND ".join(
+        f"t.{key} >= s.{key} AND t.{key} <= s.{key}" if key in compared else f"t.{key} {equal} s.{key}" for key in keys
+    )
     updates = ", ".join(f"{each.name} = {each.updated}" for each in columns)
     names = ", ".join([*keys, *(each.name for each in columns)])
     values = ", ".join([*(f"s.{key}" for key in keys), *(each.inserted for each in columns)])

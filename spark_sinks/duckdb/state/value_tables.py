@@ -151,6 +151,51 @@ def merge_statement(
     )
 
 
+@dataclass(frozen=True)
+class Moving:
+    """Values of sessions that have grown: ``selected`` are those that get other bounds, with these; ``deleted`` takes
+    them away, and ``put`` adds those of a relation to what is there."""
+
+    selected: str
+    deleted: str
+    put: str
+
+
+def moving(
+    state_table: str,
+    index: int,
+    key_types: Sequence[str],
+    values: ValueTable,
+    *,
+    bounds: tuple[int, int],
+    sessions: str,
+    relation: str,
+) -> Moving:
+    """``bounds`` are the places of a session's begin and end among the keys. ``sessions`` names the rows k0 ... of
+    those that have grown, ``relation`` what ``put`` reads."""
+    group, table = _group_columns(key_types), _qualified(state_table, index)
+    start, end = (f"k{place}" for place in bounds)
+    keys = [f"s.k{place}" for place in range(len(key_types))]
+    filled = [_filled(key, kind) for key, kind in zip(keys, key_types, strict=True)]
+    same = [f"old.k{place} = {filled[place]}" for place in range(len(keys)) if place not in bounds]
+    inside = " AND ".join(
+        [
+            f"old.z = {_mark(keys)}", *same, f"s.{start} <= old.{start}", f"old.{end} <= s.{end}",
+            f"(old.{start} <> s.{start} OR old.{end} <> s.{end})",
+        ]
+    )  # fmt: skip
+    unique = [*group, *(name for name, _ in values.columns)]
+    kept = [f"old.{name}" for name, _ in values.columns]
+    chosen = ", ".join(f"{text} AS {name}" for text, name in zip([_mark(keys), *filled, *kept], unique, strict=True))
+    by = ", ".join(str(place + 1) for place in range(len(unique)))
+    return Moving(
+        f"SELECT {chosen}, sum(old.n)::BIGINT AS n FROM {table} AS old JOIN {sessions} AS s ON {inside} GROUP BY {by}",
+        f"DELETE FROM {table} AS old WHERE EXISTS (SELECT 1 FROM {sessions} AS s WHERE {inside})",
+        f"INSERT INTO {table} AS old ({', '.join([*unique, 'n'])}) SELECT {', '.join([*unique, 'n'])} FROM {relation} "
+        f"ON CONFLICT ({', '.join(unique)}) DO UPDATE SET n = old.n + excluded.n",
+    )
+
+
 def _mark(keys: Sequence[str]) -> str:
     return f"concat({', '.join(f'CASE WHEN {key} IS NULL THEN 1 ELSE 0 END' for key in keys)})"
 

@@ -9,12 +9,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from spark_sinks.file.objects.base import OtherVersion, StoredObject, unreachable
+from spark_sinks.file.objects.base import OtherVersion, StoredObject, not_understood, refused, unreachable
 from spark_sinks.file.objects.options import ObjectOptions
 
 _BLOCK_BYTES = 64 * 1024 * 1024
 _CHUNK_BYTES = 4 * 1024 * 1024
 _CONDITION, _CONFLICT, _GONE, _WRONG = 412, 409, 404, 400
+_REFUSED, _UNKNOWN = (401, 403), ("AuthenticationFailed", "InvalidAuthenticationInfo", "NoAuthenticationInformation")
 
 
 class AzureObjects:
@@ -38,7 +39,8 @@ class AzureObjects:
 
     def check(self, prefix: str) -> None:
         with self._reported():
-            next(iter(self._client.list_blobs(name_starts_with=_below(prefix), results_per_page=1)), None)
+            found = self._client.list_blobs(name_starts_with=_below(prefix), results_per_page=1, retry_total=0)
+            next(iter(found), None)
 
     def list(self, prefix: str) -> Iterator[StoredObject]:
         with self._reported():
@@ -127,10 +129,17 @@ class AzureObjects:
 
         try:
             yield
-        except AzureError as error:
-            if isinstance(error, HttpResponseError) and error.status_code in other:
+        except HttpResponseError as error:
+            if error.status_code in other:
                 raise OtherVersion from error
+            if error.status_code in _REFUSED:
+                unknown = error.status_code == _REFUSED[0] or getattr(error, "error_code", None) in _UNKNOWN
+                raise refused(self._store, self._place, error, credentials=unknown) from error
             raise unreachable(self._store, self._place, error) from error
+        except AzureError as error:
+            raise unreachable(self._store, self._place, error) from error
+        except (ValueError, TypeError, AttributeError) as error:  # of the client, for an odd answer
+            raise not_understood(self._store, self._place, error) from error
 
 
 def _credential(options: ObjectOptions) -> Any:

@@ -12,6 +12,7 @@ from typing import Protocol
 
 from mvserver import sqlstates
 from mvserver.errors import SqlError, words_of
+from spark_sinks.property_values import CHECK_CREDENTIALS
 
 
 @dataclass(frozen=True)
@@ -27,11 +28,11 @@ class OtherVersion(Exception):  # noqa: N818 - an answer, which the caller makes
 
 
 class ObjectStore(Protocol):
-    """Keys are whole, from the bucket on. Every method raises SqlError, 08006, where the service does not answer or
-    refuses."""
+    """Keys are whole, from the bucket on. Every method raises SqlError: 08006 where the service does not answer, 42501
+    where it refuses who asks."""
 
     def check(self, prefix: str) -> None:
-        """The service answers, and lists what is below."""
+        """The service answers, and lists what is below. It is asked once; other requests are made again."""
 
     def list(self, prefix: str) -> Iterator[StoredObject]: ...
 
@@ -66,11 +67,27 @@ class ObjectStore(Protocol):
 
 
 def unreachable(store: str, place: str, error: Exception) -> SqlError:
+    return SqlError(sqlstates.CONNECTION_FAILURE, f'store "{store}" does not answer', detail=_said(place, error))
+
+
+def refused(store: str, place: str, error: Exception, *, credentials: bool) -> SqlError:
+    """``credentials``: the service does not know who asks; else it does not let him."""
     return SqlError(
-        sqlstates.CONNECTION_FAILURE,
-        f'store "{store}" does not answer',
-        detail=f"{place}: {words_of(error).splitlines()[0].rstrip('.')}.",
+        sqlstates.INSUFFICIENT_PRIVILEGE,
+        f'store "{store}" {"refuses the credentials" if credentials else "does not allow the request"}',
+        detail=_said(place, error),
+        hint=CHECK_CREDENTIALS if credentials else None,
     )
+
+
+def not_understood(store: str, place: str, error: Exception) -> SqlError:
+    return SqlError(
+        sqlstates.SYSTEM_ERROR, f'store "{store}" gave an answer that is not understood', detail=_said(place, error)
+    )
+
+
+def _said(place: str, error: Exception) -> str:
+    return f"{place}: {(words_of(error).splitlines() or [''])[0].rstrip('.')}."
 
 
 def joined(*parts: str) -> str:

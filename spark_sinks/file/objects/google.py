@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 from urllib.parse import parse_qs, quote, urlsplit
 
-from spark_sinks.file.objects.base import OtherVersion, StoredObject, unreachable
+from spark_sinks.file.objects.base import OtherVersion, StoredObject, not_understood, refused, unreachable
 from spark_sinks.file.objects.options import ObjectOptions
 
 ADDRESS = "https://storage.googleapis.com"
@@ -30,16 +30,18 @@ _PART_BYTES = 64 * 1024 * 1024
 _UNIT_BYTES = 256 * 1024
 """The service takes parts of an upload in multiples of this, but for the last one."""
 _CONDITION, _GONE, _ENDED, _MORE_TO_COME = 412, 404, 410, 308
+_UNKNOWN, _NOT_ALLOWED = 401, 403
 _RETRIES, _RETRIED = 2, (429, 500, 502, 503, 504)
 
 
 class GoogleObjects:
     """A :class:`spark_sinks.file.objects.base.ObjectStore` of one bucket."""
 
-    def __init__(self, store: str, options: ObjectOptions, timeout_s: float) -> None:
+    def __init__(self, store: str, options: ObjectOptions, timeout_s: float, *, retries: int = _RETRIES) -> None:
         self._store = store
         self._options = options
         self._timeout_s = timeout_s
+        self._retries = retries
         address, bucket = options.endpoint or ADDRESS, options.container
         self._objects = f"{address}/storage/v1/b/{bucket}/o"
         self._uploads = f"{address}/upload/storage/v1/b/{bucket}/o"
@@ -47,7 +49,8 @@ class GoogleObjects:
         self._opened: Any = None
 
     def check(self, prefix: str) -> None:
-        self._page(prefix, {"maxResults": 1})
+        with closing(GoogleObjects(self._store, self._options, self._timeout_s, retries=0)) as once:
+            once._page(prefix, {"maxResults": 1})
 
     def list(self, prefix: str) -> Iterator[StoredObject]:
         for page in self._pages(prefix, fields="items(name,size,generation,updated),nextPageToken"):
@@ -141,7 +144,10 @@ class GoogleObjects:
 
     def _page(self, prefix: str, params: dict[str, Any]) -> dict[str, Any]:
         with self._answer("GET", self._objects, params={"prefix": _below(prefix), **params}) as answer:
-            return dict(answer.json())
+            found = answer.json()
+        if not isinstance(found, dict):
+            raise not_understood(self._store, self._options.place, ValueError("It is no list of a bucket"))
+        return found
 
     def _pages(self, prefix: str, **params: str) -> Iterator[dict[str, Any]]:
         token: dict[str, str] = {}
@@ -154,8 +160,8 @@ class GoogleObjects:
 
     @contextmanager
     def _answer(self, method: str, address: str, other: tuple[int, ...] = (), **more: Any) -> Iterator[Any]:
-        """OtherVersion for a status of ``other``; 08006 for no answer and for each refusal."""
-        from google.auth.exceptions import GoogleAuthError
+        """OtherVersion for a status of ``other``; 42501 where it refuses who asks, 08006 else."""
+        from google.auth.exceptions import DefaultCredentialsError, GoogleAuthError, RefreshError
         from requests import RequestException
         from urllib3.exceptions import HTTPError
 
@@ -165,16 +171,23 @@ class GoogleObjects:
             with closing(self._session().request(method, address, **more)) as answer:
                 if answer.status_code in other:
                     raise OtherVersion
+                if answer.status_code in (_UNKNOWN, _NOT_ALLOWED):
+                    unknown = answer.status_code == _UNKNOWN
+                    raise refused(self._store, self._options.place, OSError(_words(answer)), credentials=unknown)
                 if answer.status_code >= 400:
                     raise unreachable(self._store, self._options.place, OSError(_words(answer)))
                 yield answer
+        except (DefaultCredentialsError, RefreshError) as error:
+            if error.retryable:
+                raise unreachable(self._store, self._options.place, error) from error
+            raise refused(self._store, self._options.place, error, credentials=True) from error
         except (GoogleAuthError, RequestException, HTTPError) as error:
             raise unreachable(self._store, self._options.place, error) from error
 
     def _session(self) -> Any:
         with self._lock:
             if self._opened is None:
-                self._opened = _session(self._options, self._timeout_s)
+                self._opened = _session(self._options, self._timeout_s, self._retries)
             return self._opened
 
 
@@ -198,14 +211,14 @@ class _Body:
         yield self._tail
 
 
-def _session(options: ObjectOptions, timeout_s: float) -> Any:
+def _session(options: ObjectOptions, timeout_s: float, retries: int) -> Any:
     from google.auth.transport.requests import AuthorizedSession, Request
     from requests import Session
     from requests.adapters import HTTPAdapter
     from urllib3 import Retry
 
     retry = Retry(
-        _RETRIES, backoff_factor=1, status_forcelist=_RETRIED, allowed_methods=("GET", "DELETE"), raise_on_status=False,
+        retries, backoff_factor=1, status_forcelist=_RETRIED, allowed_methods=("GET", "DELETE"), raise_on_status=False,
     )  # fmt: skip
     asking = Session()  # for tokens
     session = AuthorizedSession(

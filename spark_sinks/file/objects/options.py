@@ -6,6 +6,7 @@ the service itself alone, and never for an address that a statement names.
 
 from __future__ import annotations
 
+import base64
 import json
 import re
 from collections.abc import Mapping, Sequence
@@ -19,7 +20,13 @@ from cryptography.exceptions import UnsupportedAlgorithm
 from mvserver import sqlstates
 from mvserver.errors import SqlError
 from spark_sinks.file.options import FILES_MAX, files_max
-from spark_sinks.property_values import check_keys_of_address, own_credentials_elsewhere, refuse_unknown, stripped
+from spark_sinks.property_values import (
+    check_keys_of_address,
+    own_credentials_elsewhere,
+    refuse_unknown,
+    region_of_s3,
+    stripped,
+)
 from spark_sinks.store_kind import REGION
 
 _BASE = ("type", "uris", FILES_MAX, *REGION)
@@ -99,6 +106,8 @@ def object_options(service: Service, properties: Mapping[str, Any]) -> ObjectOpt
     """Checks a store's properties: 22023 for what is wrong in them, 42501 for credentials that are not its own, 0A000
     where the service's client is not installed."""
     own = tuple(key for key in (service.key, service.secret, service.token, service.endpoint) if key is not None)
+    if service is GOOGLE:
+        _refuse_hmac(properties)
     refuse_unknown("FILE", properties, (*_BASE, *own))
     _require(service)
     texts = {key: stripped(key, value) for key, value in properties.items() if key != FILES_MAX}
@@ -117,7 +126,7 @@ def object_options(service: Service, properties: Mapping[str, Any]) -> ObjectOpt
         container=container,
         prefix=prefix,
         account=account,
-        region=next((texts[key] for key in REGION if key in texts), None),
+        region=region_of_s3(texts, REGION),
         key=None if service.key is None else texts.get(service.key),
         secret=texts.get(service.secret),
         token=None if service.token is None else texts.get(service.token),
@@ -135,10 +144,30 @@ def _check_keys(service: Service, texts: Mapping[str, str]) -> None:
         raise _wrong(f'properties "{given[0]}" and "{given[1]}" exclude each other')
     if service is GOOGLE:
         _check_google(texts, given)
-    elif not given:
+        return
+    if not given:
         raise _wrong(
             f'a store of type FILE in {service.name} needs the property "{service.secret}" or "{service.token}"',
             "The server's own identity is not used there.",
+        )
+    if AZURE.secret in given and not _is_base64(texts[AZURE.secret]):
+        raise _wrong(f'property "{AZURE.secret}" is not the key of an account', "It is base64, as the portal shows it.")
+
+
+def _is_base64(text: str) -> bool:
+    try:
+        return bool(base64.b64decode(text, validate=True))
+    except ValueError:
+        return False
+
+
+def _refuse_hmac(properties: Mapping[str, Any]) -> None:
+    """Its API for programs takes tokens; where these keys are good, writes have no conditions."""
+    if any(key.startswith("gcs.hmac.") or key in (S3.key, S3.secret) for key in properties):
+        raise SqlError(
+            sqlstates.FEATURE_NOT_SUPPORTED,
+            f"HMAC keys are not supported for a store of type FILE in {GOOGLE.name}",
+            hint=f"Give '{GOOGLE.secret}' or '{GOOGLE.token}'.",
         )
 
 

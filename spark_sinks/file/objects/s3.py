@@ -7,7 +7,7 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
-from spark_sinks.file.objects.base import OtherVersion, StoredObject, unreachable
+from spark_sinks.file.objects.base import OtherVersion, StoredObject, not_understood, refused, unreachable
 from spark_sinks.file.objects.options import ObjectOptions
 
 _CHUNK_BYTES = 1024 * 1024
@@ -15,31 +15,49 @@ _OTHER = ("PreconditionFailed", "ConditionalRequestConflict", "NoSuchKey", "404"
 _GONE = ("NoSuchKey", "404")
 _NO_UPLOAD = ("NoSuchUpload", "404")
 _PART_BYTES = 64 * 1024 * 1024
+_UNKNOWN = frozenset(
+    {
+        "InvalidAccessKeyId", "SignatureDoesNotMatch", "RequestTimeTooSkewed", "ExpiredToken", "InvalidToken",
+        "TokenRefreshRequired", "AuthorizationHeaderMalformed", "401",
+    }
+)  # fmt: skip
+_NOT_ALLOWED = frozenset({"AccessDenied", "AllAccessDisabled", "AccountProblem", "403"})
+_ATTEMPTS = 3
 
 
 class S3Objects:
     """A :class:`spark_sinks.file.objects.base.ObjectStore` of one bucket."""
 
     def __init__(self, store: str, options: ObjectOptions, timeout_s: float) -> None:
+        self._store = store
+        self._options = options
+        self._timeout_s = timeout_s
+        self._place = options.place
+        self._bucket = options.container
+        self._client = self._connected(_ATTEMPTS)
+
+    def _connected(self, attempts: int) -> Any:
         import boto3
         from botocore.config import Config
 
-        self._store = store
-        self._place = options.place
-        self._bucket = options.container
-        self._client: Any = boto3.client(
+        options, timeout_s = self._options, self._timeout_s
+        client: Any = boto3.client(
             "s3",
             region_name=options.region,
             endpoint_url=options.endpoint,
             aws_access_key_id=options.key,
             aws_secret_access_key=options.secret,
             aws_session_token=options.token,
-            config=Config(connect_timeout=timeout_s, read_timeout=timeout_s, retries={"max_attempts": 2}),
+            config=Config(connect_timeout=timeout_s, read_timeout=timeout_s, retries={"total_max_attempts": attempts}),
         )
+        client.meta.events.register("before-call.s3.HeadBucket", _sent_elsewhere)
+        return client
 
     def check(self, prefix: str) -> None:
-        with self._reported():
-            self._client.list_objects_v2(Bucket=self._bucket, Prefix=_below(prefix), MaxKeys=1)
+        with self._reported(), closing(self._connected(attempts=1)) as once:
+            found = once.list_objects_v2(Bucket=self._bucket, Prefix=_below(prefix), MaxKeys=1)
+        if "Name" not in found:  # any page that is read as XML lists nothing
+            raise not_understood(self._store, self._place, ValueError("It is no list of a bucket"))
 
     def list(self, prefix: str) -> Iterator[StoredObject]:
         with self._reported():
@@ -146,16 +164,29 @@ class S3Objects:
 
     @contextmanager
     def _reported(self, other: tuple[str, ...] = ()) -> Iterator[None]:
-        from botocore.exceptions import BotoCoreError, ClientError
+        from botocore.exceptions import BotoCoreError, ClientError, NoCredentialsError
 
         try:
             yield
         except ClientError as error:
-            if error.response.get("Error", {}).get("Code") in other:
+            code = error.response.get("Error", {}).get("Code")
+            if code in other:
                 raise OtherVersion from error
+            if code in _UNKNOWN or code in _NOT_ALLOWED:
+                raise refused(self._store, self._place, error, credentials=code in _UNKNOWN) from error
             raise unreachable(self._store, self._place, error) from error
+        except NoCredentialsError as error:
+            raise refused(self._store, self._place, error, credentials=True) from error
         except BotoCoreError as error:
             raise unreachable(self._store, self._place, error) from error
+
+
+def _sent_elsewhere(**request: Any) -> None:
+    """The client asks so for the region of a bucket, where the service sends it elsewhere and does not say where to. It
+    would ask without end."""
+    from botocore.exceptions import HTTPClientError
+
+    raise HTTPClientError(error="it sends requests elsewhere, and does not say where to")
 
 
 def _below(prefix: str) -> str:

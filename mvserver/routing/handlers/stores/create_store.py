@@ -32,11 +32,7 @@ def run(statement: CreateStore, context: SessionContext, services: Services, wor
     now = services.clock()
     store = Store(str(uuid.uuid4()), 0, statement.name, kind.name, properties, context.role, now, now)
     store_kinds.answers(store, services, work)
-    try:
-        with catalog.transaction():
-            schema_registries.check_of_store(properties, context, services)  # it may have been dropped meanwhile
-            catalog.stores.add(store)
-    except BaseException:
-        services.stores.forget(store.id)
-        raise
+    with catalog.transaction():
+        schema_registries.check_of_store(properties, context, services)  # it may have been dropped meanwhile
+        catalog.stores.add(store)
     return done(TAG)

@@ -36,14 +36,10 @@ def run(statement: UpdateStore, context: SessionContext, services: Services, wor
     if dict(properties).get(REGISTRY_OF_STORE) != store.property(REGISTRY_OF_STORE):
         schema_registries.check_of_store(properties, context, services)
     updated = replace(store, properties=properties, updated_at=max(services.clock(), store.updated_at + 1e-6))
-    try:
-        store_kinds.answers(updated, services, work)
-        with catalog.transaction():
-            catalog.stores.get(statement.name)  # it may have been dropped meanwhile
-            schema_registries.check_there(properties, services)
-            catalog.stores.update(store.id, updated.properties, updated.updated_at)
-    except BaseException:
-        services.stores.forget(store.id)  # the next use opens it with the properties in force
-        raise
+    store_kinds.answers(updated, services, work)
+    with catalog.transaction():
+        catalog.stores.get(statement.name)  # it may have been dropped meanwhile
+        schema_registries.check_there(properties, services)
+        catalog.stores.update(store.id, updated.properties, updated.updated_at)
     work.after_commit(services.engine.reconcile)
     return done(TAG)

@@ -1,0 +1,147 @@
+"""SELECTs of parts of a query over what the query reads, which are bound to learn the parts' types."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+import duckdb
+from sqlglot import exp
+
+from mvserver.dialect import binding
+from mvserver.dialect.binding import Bound
+from mvserver.dialect.duck_text import last_written
+from mvserver.dialect.recursive import keep_first_parts
+from mvserver.errors import SqlError
+
+_ALIAS = "_probed"
+
+
+def types_in(
+    cursor: duckdb.DuckDBPyConnection,
+    items: Sequence[exp.Expr],
+    select: exp.Select,
+    outer: exp.Expr | None,
+    *,
+    adapt: Callable[[exp.Select], None] = lambda probe: None,
+) -> Sequence[str] | None:
+    """DuckDB's types of ``items`` where ``select`` reads; None where they cannot be told. ``outer`` is the whole
+    query's WITH, ``adapt`` changes each probe before it is bound."""
+    for probe in probes(items, select, outer):
+        adapt(probe)
+        try:
+            types = binding.bind(cursor, last_written(probe)).types
+        except SqlError:
+            continue
+        return types if len(types) == len(items) else None
+    return None
+
+
+def bound_in(cursor: duckdb.DuckDBPyConnection, query: exp.Expr, outer: exp.Expr | None) -> Bound | None:
+    """The columns of a query that is a part of another; None where it does not bind there."""
+    inner = exp.Select(expressions=[exp.Star()])
+    inner.set("from_", exp.From(this=exp.Subquery(this=query.unnest().copy(), alias=_alias())))
+    around = query.find_ancestor(exp.Select)
+    whole = inner.copy()
+    if outer is not None:
+        whole.set("with_", keep_first_parts(outer.copy()))
+    for probe in (whole, *(_within(inner, around, query, outer) if around is not None else ())):
+        try:
+            return binding.bind(cursor, last_written(probe))
+        except SqlError:
+            continue
+    return None
+
+
+def columns_of(
+    cursor: duckdb.DuckDBPyConnection, source: exp.Expr, select: exp.Select, outer: exp.Expr | None
+) -> Sequence[str] | None:
+    """The names of the columns of one of the sources of ``select``; None where they cannot be told."""
+    inner = exp.Select(expressions=[exp.Star()])
+    inner.set("from_", exp.From(this=source.copy()))
+    whole = with_sources([], select, outer)
+    whole.set("expressions", [exp.Star()])
+    whole.set("joins", None)
+    whole.set("laterals", None)
+    whole.set("from_", inner.args["from_"].copy())
+    for probe in (whole, *_within(inner, select, source, outer)):
+        try:
+            return binding.bind(cursor, last_written(probe)).names
+        except SqlError:
+            continue
+    return None
+
+
+def probes(items: Sequence[exp.Expr], select: exp.Select, outer: exp.Expr | None) -> Iterator[exp.Select]:
+    """One over what ``select`` reads alone; then, for what a correlated sub-query names, within the sources of the
+    query around it, of the one around that, and so on."""
+    yield with_sources([item.copy() for item in items], select, outer)
+    around = select.find_ancestor(exp.Select)
+    if around is not None:
+        yield from _within(with_sources([item.copy() for item in items], select, None), around, select, outer)
+
+
+def _within(probe: exp.Select, around: exp.Select, inner: exp.Expr, outer: exp.Expr | None) -> Iterator[exp.Select]:
+    above: exp.Select | None = around
+    while above is not None:
+        whole = _around(probe, above, inner, outer)
+        if whole is not None:
+            yield whole
+            probe = _around(probe, above, inner, None) or probe
+        inner, above = above, above.find_ancestor(exp.Select)
+
+
+def innermost(probe: exp.Select) -> exp.Select:
+    """The SELECT of a probe that has its items."""
+    while (item := probe.expressions[0]) and isinstance(item, exp.Column) and item.table == _ALIAS:
+        probe = probe.args["joins"][-1].this.this.this
+    return probe
+
+
+def _around(probe: exp.Select, around: exp.Select, inner: exp.Expr, outer: exp.Expr | None) -> exp.Select | None:
+    """The probe within what ``around`` reads before it comes to ``inner``; None where that is nothing."""
+    whole = with_sources([], around, outer, before=inner)
+    if whole.args.get("from_") is None:
+        return None
+    lateral = exp.Lateral(this=exp.Subquery(this=probe.copy()), alias=_alias())
+    whole.append("joins", exp.Join(this=lateral))
+    whole.set("expressions", [exp.Column(this=exp.Star(), table=exp.to_identifier(_ALIAS, quoted=True))])
+    return whole
+
+
+def _alias() -> exp.TableAlias:
+    return exp.TableAlias(this=exp.to_identifier(_ALIAS, quoted=True))
+
+
+def with_sources(
+    items: Sequence[exp.Expr], select: exp.Select, outer: exp.Expr | None, *, before: exp.Expr | None = None
+) -> exp.Select:
+    """A SELECT of ``items`` over what ``select`` reads, to learn their types; they become a part of it.
+    ``outer`` is the whole query's WITH. Only the sources ``before`` a sub-query are taken where one is given."""
+    probe = exp.Select(expressions=[exp.alias_(item, f"a{n}", copy=False) for n, item in enumerate(items)])
+    last = None if before is None else _part_of(select, before)
+    for key in ("from_", "joins", "laterals"):
+        value = select.args.get(key)
+        if value is last and value is not None:
+            continue
+        if isinstance(value, list):
+            end = next((number for number, part in enumerate(value) if part is last), len(value))
+            probe.set(key, [part.copy() for part in value[:end]])
+        elif value is not None:
+            probe.set(key, value.copy())
+    own = select.args.get("with_")
+    clauses = [clause for clause in (outer, own) if clause is not None]
+    if outer is not None and own is not None and outer is not own:
+        merged = outer.copy()
+        merged.set("expressions", [cte.copy() for clause in clauses for cte in clause.expressions])
+        probe.set("with_", keep_first_parts(merged))
+    elif clauses:
+        probe.set("with_", keep_first_parts(clauses[0].copy()))
+    return probe
+
+
+def _part_of(select: exp.Select, inner: exp.Expr) -> exp.Expr:
+    """The part of ``select`` that ``inner`` is in."""
+    part = inner
+    while part.parent is not None and part.parent is not select:
+        part = part.parent
+    return part

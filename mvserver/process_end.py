@@ -1,0 +1,32 @@
+"""The end of the server's process, and its beginning again."""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import sys
+import time
+from typing import NoReturn
+
+from mvserver import limits
+
+_ANEW_VARIABLE = "_MVSERVER_STARTED_ANEW"  # when the process began again for the last time
+START_ANEW = -1
+"""In place of an exit code, when the process is to begin again."""
+
+
+def end_at_once(code: int) -> NoReturn:
+    """Ends the process without a word to whatever still runs in it; with START_ANEW its program begins again."""
+    logging.shutdown()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    if code == START_ANEW:
+        for number in (signal.SIGTERM, signal.SIGINT):  # an event loop that stands still would not hear them
+            signal.signal(number, signal.SIG_DFL)
+        now = time.time()
+        if now - float(os.environ.get(_ANEW_VARIABLE, "0")) < limits.START_ANEW_SOON_S:
+            time.sleep(limits.START_ANEW_PAUSE_S)
+        os.environ[_ANEW_VARIABLE] = str(now)
+        os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])  # noqa: S606 - the program that runs already
+    os._exit(code)

@@ -1,0 +1,79 @@
+-- Statements that were once answered otherwise than PostgreSQL answers them.
+SELECT id, (SELECT f.f8::text) FROM facts f ORDER BY id
+SELECT f.id, l.* FROM facts f, LATERAL (SELECT f.f8::text AS a, f.y::text AS b, round(f.f8) AS c, f.f4::text AS d) l ORDER BY id
+SELECT f.id, l.* FROM facts f, LATERAL (SELECT t.id AS x, f.f8::text || t.f8 AS a, date_trunc('month', f.d) AS b, to_char(f.n2, 'FM990.0') AS c, round(f.f8 + t.f8) AS d FROM things t WHERE t.id < 3) l ORDER BY 1, 2
+SELECT f.id, (SELECT sum(f.i4 + t.i4) FROM things t), (SELECT avg(f.i4) FROM things t), (SELECT max(f.i4 / 4) FROM things t) FROM facts f WHERE id <> 3 ORDER BY id
+SELECT f.id, (SELECT string_agg(f.f8::text, ',') FROM things t WHERE t.id < 3) FROM facts f ORDER BY id
+SELECT f.id, l.* FROM facts f, LATERAL (SELECT concat(f.f8, f.b) a, f.ai::text b, f.b || 'x' c) l ORDER BY id
+SELECT f.id, (SELECT ceil(f.f4)), (SELECT f.i4 || f.ai), (SELECT f.f8::int FROM things WHERE id = 1 AND abs(f.f8) < 100) FROM facts f ORDER BY id
+SELECT f.id, (SELECT array_agg(f.n2 ORDER BY t.id) FROM things t WHERE t.id < 3) , (SELECT f.ts - t.ts FROM things t WHERE t.id = 1), (SELECT f.d - t.d FROM things t WHERE t.id = 1) FROM facts f WHERE id < 3 ORDER BY id
+SELECT f.id, (SELECT f.n2 / t.n2 FROM things t WHERE t.id = 1) FROM facts f ORDER BY id
+SELECT f.id, (SELECT f.e::mood = t.e FROM things t WHERE t.id = 1) FROM facts f ORDER BY id
+SELECT f.id, (SELECT f.e::mood = 'ok'), (SELECT enum_last(f.e::mood)) FROM facts f ORDER BY id
+SELECT id FROM facts f WHERE EXISTS (SELECT bit_length(f.y)) ORDER BY id
+SELECT f.id, (SELECT (SELECT g.f8::text || f.f8 FROM things g WHERE g.id = t.id AND f.f8 <> 0) FROM things t WHERE t.id = 1) FROM facts f ORDER BY id
+WITH w AS (SELECT id, f8 FROM facts), v AS (SELECT w.id, (SELECT w.f8::text) AS x FROM w) SELECT v.id, v.x, (SELECT v.x || w.f8 FROM w WHERE w.id = v.id) FROM v ORDER BY 1
+SELECT s, (SELECT max(f.s || t.f8) FROM things t WHERE t.id = 1) FROM facts f GROUP BY s ORDER BY 1
+SELECT id, nth_value(b, 2) OVER (ORDER BY id ROWS BETWEEN 2 PRECEDING AND 1 PRECEDING EXCLUDE GROUP) FROM facts ORDER BY id
+SELECT f.id, x.c FROM facts f LEFT JOIN things t ON t.id = f.id JOIN LATERAL (SELECT f.f8::text || t.f8::text AS c) x ON true ORDER BY 1
+SELECT f.id, (SELECT sum(f.i8) FROM things), (SELECT sum(f.f4) FROM things), (SELECT sum(t.i4) / 2 FROM things t WHERE t.i4 > f.i4) FROM facts f WHERE id in (1,6) ORDER BY id
+SELECT sha256('\x01ff'), sha256('\x'), get_byte('\x0102', 1), sha256(y) FROM facts ORDER BY id
+SELECT string_agg('Tea', ',' ORDER BY 'Tea') AS c0 FROM facts
+SELECT array_agg(id ORDER BY 'x'::text, id DESC), array_agg(id ORDER BY NULL, id DESC), array_agg(id ORDER BY 1.5, id DESC), array_agg(id ORDER BY true, id DESC), array_agg(id ORDER BY date '2024-01-01', id DESC) FROM things
+SELECT array_agg(1 ORDER BY 1), array_agg(id ORDER BY 'x'), count(*) OVER (ORDER BY 'x') , rank() OVER (ORDER BY 1) FROM facts GROUP BY id
+SELECT id, sum(i4) OVER (ORDER BY ts RANGE BETWEEN '30 days' PRECEDING AND '1 day' FOLLOWING) FROM things ORDER BY id
+SELECT id, sum(i4) OVER (ORDER BY d RANGE BETWEEN '1 month' PRECEDING AND CURRENT ROW) FROM things ORDER BY id
+SELECT id, sum(i4) OVER (ORDER BY i4 RANGE BETWEEN '1' PRECEDING AND CURRENT ROW) FROM things ORDER BY id
+SELECT id, count(*) OVER (ORDER BY c RANGE BETWEEN '1 hour' PRECEDING AND CURRENT ROW) FROM facts ORDER BY id
+SELECT id, count(*) OVER (ORDER BY tz RANGE BETWEEN '1 month' PRECEDING AND CURRENT ROW) FROM facts ORDER BY id
+WITH RECURSIVE a AS (SELECT 1 AS x UNION SELECT 2 ORDER BY 1), r(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM r WHERE n < 3) SELECT * FROM a, r ORDER BY 1, 2
+WITH RECURSIVE a AS (SELECT 1 AS x UNION SELECT 2 ORDER BY 1 LIMIT 1) SELECT * FROM a ORDER BY 1
+SELECT count(*) FROM things GROUP BY 1.5
+SELECT count(*) FROM things GROUP BY 'x'
+SELECT sha256('\x01ff'), id FROM things ORDER BY id
+SELECT get_byte('\x0102', 1), encode('\x61', 'hex'), convert_from('\x61', 'UTF8')
+SELECT date '0044-03-15 BC', '0044-03-15 BC'::timestamp, timestamp '0044-03-15 12:30:00.5 BC', d FROM facts ORDER BY id
+SELECT timestamptz '0044-03-15 00:00:00+00 BC'
+SELECT d FROM facts WHERE d = '0044-01-01 BC'
+SELECT d::text, ts::text, tz::text, d || '', concat(ts) FROM facts ORDER BY id
+SELECT to_char(ts, 'YYYY'), to_char(d, 'Mon'), to_char(tz, 'HH24') FROM facts WHERE id in (4,5,1) ORDER BY id
+SELECT ts::time, tz::time FROM facts ORDER BY id
+SELECT array_positions(ARRAY(SELECT x FROM unnest(t1.ai) AS z(x) ORDER BY x), t1.id) FROM facts t1 ORDER BY id
+SELECT (array_positions(t1.ai, (SELECT 1)))[t1.id] FROM facts t1 ORDER BY id
+SELECT array_remove(ai, (SELECT 1)), array_replace(ai, (SELECT 1), 2), trim_array(ai, (SELECT 0)), array_to_string(ai, (SELECT ',')) FROM facts ORDER BY id
+SELECT array_remove(ai, (SELECT min(t.id) FROM things t WHERE t.id = f.id)) FROM facts f ORDER BY id
+SELECT to_char(date_trunc('month', ts), 'Mon YYYY') AS m, sum(n2) FROM things GROUP BY date_trunc('month', ts) ORDER BY date_trunc('month', ts)
+SELECT to_char(ts, 'YYYY-MM') AS m, count(*) FROM things GROUP BY to_char(ts, 'YYYY-MM') ORDER BY to_char(ts, 'YYYY-MM')
+SELECT * FROM facts AS t1 NATURAL JOIN things AS t2
+SELECT * FROM facts AS t1 JOIN things AS t2 USING (id, i4)
+SELECT * FROM facts AS t1 FULL JOIN things AS t2 USING (i4)
+SELECT * FROM facts AS t1 RIGHT JOIN things USING (s) LEFT JOIN notes USING (id)
+SELECT * FROM facts t1 JOIN things t2 USING (id), notes n JOIN things t3 USING (i4)
+SELECT t2.*, t1.* FROM facts AS t1 NATURAL JOIN things AS t2
+SELECT count(*), count(q.*) FROM (SELECT * FROM notes NATURAL JOIN things) q
+SELECT *, n.tz FROM notes n JOIN (SELECT i4, max(s) AS m FROM facts GROUP BY i4) q USING (i4) ORDER BY 1, 2, 3
+SELECT * FROM things t JOIN LATERAL (SELECT t.i4, t.id + 1 AS x) l USING (i4) ORDER BY 1, 2
+SELECT * FROM notes JOIN things USING (i4) UNION ALL SELECT * FROM notes JOIN things USING (i4)
+SELECT * FROM things a JOIN things b ON a.id = b.id JOIN notes c USING (tz)
+SELECT 'a' > ALL (ARRAY[s, s]), 'a''b\c' > ALL (ARRAY[s, s]), '{b}' = ANY (ARRAY[s, 'x']) FROM facts ORDER BY id
+SELECT justify_hours(NULL::interval), justify_days(NULL::interval), justify_interval(NULL::interval)
+SELECT (CASE WHEN (t2.n2 > ALL (ARRAY[t2.n2, t2.n2])) THEN t2.j::jsonb ELSE t2.j::jsonb END - 'a') FROM notes n, facts t2 WHERE t2.id = 1
+WITH w AS (SELECT i4, s AS txt FROM facts) SELECT * FROM things JOIN w USING (i4) ORDER BY i4, id, txt
+SELECT bit_length('\x01ff'::bytea) AS c0, 1.5 AS c1 UNION ALL SELECT 1, 2.25 UNION ALL SELECT 1, div(7, 2)
+SELECT f.id, (SELECT 1.5 UNION SELECT div(f.n2, 3) ORDER BY 1 LIMIT 1) FROM facts f ORDER BY id
+SELECT f.id, l.x FROM facts f, LATERAL (SELECT 0.25 AS x UNION ALL SELECT div(f.n2, 3)) l ORDER BY 1, 2
+SELECT f.id, l.x FROM facts f, LATERAL (SELECT f.d AS x UNION ALL SELECT '2024-01-01') l ORDER BY 1, 2
+SELECT enum_first(enum_first('ok'::mood)), enum_range(enum_first('ok'::mood)), enum_last(e::mood) FROM facts
+SELECT enum_first(coalesce(e::mood, 'ok')) FROM facts
+SELECT to_jsonb(d), to_jsonb(ts), to_jsonb(tz), json_build_array(d) FROM facts ORDER BY id
+SELECT array_remove(ARRAY[1, 2], ntile(1) OVER (ORDER BY id)), array_positions(ta, s) FROM facts ORDER BY id
+SELECT array_remove(ARRAY[1, 9], max(id)), array_replace(ARRAY[1, 9], max(id), 5) FROM things
+SELECT substring('abc'::bytea FROM 1 FOR 1) FROM (SELECT '{}'::int[] || t2.id AS c2 FROM facts AS t2) q
+SELECT e::mood > ALL (ARRAY['sad', 'ok']::mood[]), e::mood = SOME ('{sad,ok}'), d = SOME ('{2024-02-29}') FROM facts ORDER BY id
+SELECT div(id, 2) > ALL (ARRAY[0.5, 1.5]), sum(i8) = SOME (ARRAY[0.5, 10]) FROM facts GROUP BY id ORDER BY id
+SELECT i4 > ALL ('{1,2}'), i4 = SOME (ARRAY[10, 42]), s NOT LIKE ALL (ARRAY['x%', 'T%']) FROM facts ORDER BY id
+WITH RECURSIVE r(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM r WHERE n < 3 ORDER BY 1) SELECT * FROM r
+SELECT (j::jsonb -> 'a') || '{"z": 1}', '[1]' || (j::jsonb -> 'a'), (j::jsonb -> 'a') || (j::jsonb -> 'a') FROM facts ORDER BY id
+SELECT q.x, q.x - 'a', q.x = '{}' FROM facts f, LATERAL (SELECT f.j::jsonb AS x) q WHERE id = 1
+SELECT * FROM facts f JOIN LATERAL (SELECT f.j::jsonb AS x) q ON true WHERE id = 1
+SELECT s ^@ 'T', starts_with(s, 'T') FROM facts ORDER BY id
