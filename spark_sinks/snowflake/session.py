@@ -86,7 +86,8 @@ class Session:
                 session_parameters={**_PARAMETERS, "QUERY_TAG": tag},
             )
         # A login is answered soon or not at all; a statement may be without an answer for longer.
-        self._connection._socket_timeout = max(_POLL_S, seconds)
+        connection: Any = self._connection
+        connection._socket_timeout = max(_POLL_S, seconds)
 
     def run(self, sql: str, *values: Any) -> list[tuple[Any, ...]]:
         with self._executed(sql, values) as cursor:

@@ -27,7 +27,7 @@ from tests.services.postgres import LogicalPostgres
 pytestmark = [pytest.mark.spark, pytest.mark.kafka, pytest.mark.kinesis, pytest.mark.postgres]
 EACH_KIND = [*KINDS, *(pytest.param(kind, marks=pytest.mark.night) for kind in BY_NIGHT)]
 WITHIN_S = 240.0  # on a machine that many share
-OTHERS_WITHIN_S = 20.0  # for statements about all other stores, while one says nothing
+OTHERS_WITHIN_S = 30.0  # for statements about all other stores, while one says nothing
 SOURCE = "'starting.position' = '{}', 'source.deserialization.error.handling' = 'IGNORE_AND_LOG'"
 
 
@@ -297,44 +297,6 @@ def test_the_store_goes_away_and_comes_back(world: World, kind: str, seconds: in
         time.sleep(max(0.0, until - time.monotonic()))  # the fault's own length
     store.send(f"{store.name}_in", world.take(100))
     world.check(kind)
-
-
-@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind in WRITTEN])
-def test_what_is_dropped_while_its_store_is_away_holds_up_nobody(world: World, kind: str) -> None:
-    """Neither who drops it, nor statements about queries over others."""
-    store, other, server = world.store(kind), world.store("KAFKA" if kind == "FILE" else "FILE"), world.server
-    begin(world, kind, other.kind)
-    server.run(
-        f"CREATE STREAM {store.name}_gone WITH ('store' = '{store.name}', 'value.format' = 'json'{store.keyed}) AS "
-        f"SELECT {store.n} AS n FROM {store.name}_in WITH ({SOURCE.format('earliest')})"
-    )
-    store.send(f"{store.name}_in", world.take(1000))  # it is amid these
-    with store.away():
-        began = time.monotonic()
-        dropping = threading.Thread(target=lambda: server.run(f"DROP STREAM {store.name}_gone CASCADE"))
-        dropping.start()
-        server.run(
-            f"CREATE MATERIALIZED VIEW {store.name}_meanwhile AS "
-            f"SELECT {other.n} AS n, count(*) AS records FROM {other.name}_in WITH ({SOURCE.format('earliest')}) "
-            f"GROUP BY {other.n}",
-        )
-        world.check_view(f"{store.name}_meanwhile", other.sent)
-        server.run(f"DROP MATERIALIZED VIEW {store.name}_meanwhile")
-        dropping.join()
-        assert time.monotonic() - began < OTHERS_WITHIN_S
-    world.check(kind)
-    files = " WITH ('delete.files' = TRUE)" if kind in OF_FILES else ""
-    server.wait_for(
-        lambda: _dropped(server, f"{store.name}_gone IN STORE {store.name}{files}"), WITHIN_S, "it writes on"
-    )
-
-
-def _dropped(server: LiveServer, entity: str) -> bool:
-    try:
-        server.run(f"DROP ENTITY {entity}")
-    except psycopg.errors.ObjectInUse:  # what was dropped has not ended yet
-        return False
-    return True
 
 
 @pytest.mark.parametrize("kind", EACH_KIND)

@@ -263,14 +263,14 @@ def test_print_shows_the_lines_of_visible_files(root: Path, client: StoreClient)
 def test_print_shows_the_lines_of_compressed_files(root: Path, client: StoreClient, suffix: str) -> None:
     """As Spark divides them: a return ends a line, too."""
     content = b'{"a": 1}\r{"a": 2}\r\n\n\xff'
-    packed = {
+    packers: dict[str, Callable[[bytes], bytes]] = {
         ".gz": gzip.compress,
         ".bz2": bz2.compress,
         ".zst": lambda text: pa.Codec("zstd").compress(text, asbytes=True),
         ".deflate": zlib.compress,
-    }[suffix](content)
+    }
     client.create_entity("clicks", {})
-    write_visible(root / "clicks", f"a.json{suffix}", packed)
+    write_visible(root / "clicks", f"a.json{suffix}", packers[suffix](content))
     assert printed(client, "clicks", 4) == [
         (f"a.json{suffix}:{number}", line)
         for number, line in enumerate([b'{"a": 1}', b'{"a": 2}', b"", b"\xff"], start=1)

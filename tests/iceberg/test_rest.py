@@ -138,7 +138,7 @@ class Asking(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         known = self.headers["Authorization"] == "Bearer t1"
-        content = {"namespaces": []} if self.path.endswith("namespaces") else {"defaults": {}, "overrides": {}}
+        content: Any = {"namespaces": []} if self.path.endswith("namespaces") else {"defaults": {}, "overrides": {}}
         self._answer(200 if known else 401, content)
 
     def _answer(self, status: int, content: Any) -> None:

@@ -113,33 +113,19 @@ class SourcePipelines:
     def leave(self, pipeline: Pipeline, relation_id: str) -> None:
         """A subscriber has gone: what nobody needs any more goes too."""
         left, writer = pipeline.subscribers, self._services.writer
-        stopped = not left and self._pipelines.pop(pipeline.id, None) is not None
+        if not left and self._pipelines.pop(pipeline.id, None) is not None:
+            pipeline.stop()
         forgotten = not left and not writer.is_subscribed(pipeline.id)
-        unread = all(s.target.plan.scan.relation_id != relation_id for s in left if s.kept)
-
-        def end() -> None:
-            if stopped:
-                pipeline.stop()
+        if forgotten:
+            self._services.reached("before forget")
+            self._ended.end(pipeline.id, pipeline.reader, self._services.work_directory / pipeline.id)
+        with writer.transaction() as ledger:
             if forgotten:
-                self._services.reached("before forget")
-            with writer.transaction() as ledger:  # behind the last batch
-                if forgotten:
-                    ledger.drop_pipeline(pipeline.id)
-                if unread:
-                    ledger.drop_rejected(relation_id)
-            if forgotten:
-                self._ended.forget(pipeline.id, pipeline.reader, self._services.work_directory / pipeline.id)
-
-        if stopped:
-            pipeline.give_up()
-        if stopped or forgotten:
-            self._ended.end(pipeline.id, end)
-        else:
-            end()
+                ledger.drop_pipeline(pipeline.id)
+            if all(s.target.plan.scan.relation_id != relation_id for s in left if s.kept):
+                ledger.drop_rejected(relation_id)
 
     def is_in_use(self, pipeline_id: str) -> bool:
         """Also while it is being ended, by whoever will forget it."""
-        return self.is_read(pipeline_id) or self._ended.is_ending(pipeline_id)
-
-    def is_read(self, pipeline_id: str) -> bool:
-        return self._pushes.is_ending(pipeline_id) or pipeline_id in self._pipelines
+        ending = self._pushes.is_ending(pipeline_id) or self._ended.is_ending(pipeline_id)
+        return ending or pipeline_id in self._pipelines
