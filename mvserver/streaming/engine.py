@@ -122,9 +122,9 @@ class Engine:
             thread.start()
         for thread in threads:
             thread.join()
+        self._ended.wait_all(limits.FORGET_WAIT_S)
         self._spark.stop()
         self._isolation.close()
-        self._ended.wait_all(limits.FORGET_WAIT_S)
 
     def abandon(self) -> None:
         """Where ``stop`` takes too long: nothing is to live on behind the server."""
@@ -150,8 +150,13 @@ class Engine:
             for query_id in [q for q in queries.ids() if q not in wanted]:
                 dropped = queries.pop(query_id)
                 self._orphan_clean_up.drop(dropped)
-                self._isolation.pardon([each for each in dropped.sources if not self._sources.is_in_use(each)])
+                self._isolation.pardon([each for each in dropped.sources if not self._sources.is_read(each)])
+            if any(queries.get(query_id) is None for query_id in wanted):
+                self._ended.wait_own(limits.FORGET_WAIT_S)  # of a query that takes the place of another
             rows = {row.query_id: row for row in self._services.writer.ledger_subscribers()}
+            for each in filter(None, map(queries.get, wanted)):
+                if each.store_versions != self._services.store_versions(wanted[each.query.id]):
+                    each.give_up()  # all together: each may be waiting for the same store
             for query in wanted.values():
                 known = queries.get(query.id)
                 if known is None:
@@ -160,9 +165,9 @@ class Engine:
                     with queries.replacing(query.id):
                         queries.put(self._start_up.renew(known, query))
                 elif query.desired_state == "terminated" and known.query.desired_state != "terminated":
-                    known.terminate()
+                    self._terminate(known)
                 elif query.desired_state == "running" and known.query.desired_state == "terminated":
-                    known.run_again(skip_rejected=False)
+                    self._run_again(known, skip_rejected=False)
                 if known is not None:
                     known.query = query
             group_applications(queries.all())
@@ -182,8 +187,17 @@ class Engine:
                     self._queries.put(self._start_up.adopt(query, self._services.ledger_row(query_id)))
                 group_applications(self._queries.all())
                 return
-            known.run_again(skip_rejected=skip_rejected)
+            self._run_again(known, skip_rejected=skip_rejected)
             known.query = query
+
+    def _terminate(self, known: RunningQuery) -> None:
+        known.terminate()
+        if known.sink is not None:
+            self._ended.end(known.query.id, known.sink.stop)
+
+    def _run_again(self, known: RunningQuery, *, skip_rejected: bool) -> None:
+        self._ended.wait_ended(known.query.id)
+        known.run_again(skip_rejected=skip_rejected)
 
     def refresh(self, query_id: str) -> None:
         """A new definition version with an empty state, read again from what the source still has."""
@@ -206,6 +220,7 @@ class Engine:
                 return
             query = self._services.next_version(known.query)
             self._orphan_clean_up.drop(known)
+            self._ended.wait_ended(query_id)  # what it writes is told from what the new one will
             renewed = RunningQuery(query, store_versions=known.store_versions)
             self._queries.put(renewed)
             self._start_up.rebuild_derived(renewed)

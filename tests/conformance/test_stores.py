@@ -299,6 +299,44 @@ def test_the_store_goes_away_and_comes_back(world: World, kind: str, seconds: in
     world.check(kind)
 
 
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind in WRITTEN])
+def test_what_is_dropped_while_its_store_is_away_holds_up_nobody(world: World, kind: str) -> None:
+    """Neither who drops it, nor statements about queries over others."""
+    store, other, server = world.store(kind), world.store("KAFKA" if kind == "FILE" else "FILE"), world.server
+    begin(world, kind, other.kind)
+    server.run(
+        f"CREATE STREAM {store.name}_gone WITH ('store' = '{store.name}', 'value.format' = 'json'{store.keyed}) AS "
+        f"SELECT {store.n} AS n FROM {store.name}_in WITH ({SOURCE.format('earliest')})"
+    )
+    store.send(f"{store.name}_in", world.take(1000))  # it is amid these
+    with store.away():
+        began = time.monotonic()
+        dropping = threading.Thread(target=lambda: server.run(f"DROP STREAM {store.name}_gone CASCADE"))
+        dropping.start()
+        server.run(
+            f"CREATE MATERIALIZED VIEW {store.name}_meanwhile AS "
+            f"SELECT {other.n} AS n, count(*) AS records FROM {other.name}_in WITH ({SOURCE.format('earliest')}) "
+            f"GROUP BY {other.n}",
+        )
+        world.check_view(f"{store.name}_meanwhile", other.sent)
+        server.run(f"DROP MATERIALIZED VIEW {store.name}_meanwhile")
+        dropping.join()
+        assert time.monotonic() - began < OTHERS_WITHIN_S
+    world.check(kind)
+    files = " WITH ('delete.files' = TRUE)" if kind in OF_FILES else ""
+    server.wait_for(
+        lambda: _dropped(server, f"{store.name}_gone IN STORE {store.name}{files}"), WITHIN_S, "it writes on"
+    )
+
+
+def _dropped(server: LiveServer, entity: str) -> bool:
+    try:
+        server.run(f"DROP ENTITY {entity}")
+    except psycopg.errors.ObjectInUse:  # what was dropped has not ended yet
+        return False
+    return True
+
+
 @pytest.mark.parametrize("kind", EACH_KIND)
 def test_a_record_that_cannot_be_decoded_is_told(world: World, kind: str) -> None:
     begin(world, kind)

@@ -6,6 +6,7 @@ import json
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -22,8 +23,10 @@ from mvserver.streaming.pipeline.running_state import RunningState
 from mvserver.streaming.pipeline.subscribers import Subscriber
 from mvserver.streaming.queries.csas import SinkQuery
 from mvserver.streaming.queries.held_histories import HeldHistories
+from mvserver.streaming.queries.orphan_clean_up import OrphanCleanUp
 from mvserver.streaming.queries.outgoing import Rows
 from mvserver.streaming.queries.record_form import RecordForm
+from mvserver.streaming.queries.running import RunningQuery
 from spark_sinks.base import Position
 from spark_sinks.duckdb.ledger.ledger import HistoryRow
 from spark_sinks.duckdb.ledger.sink_position import SinkPosition
@@ -304,15 +307,24 @@ class Keeps:
         self.forgotten = True
 
 
+def ending(ended: EndedReaders, reading_id: str, reader: object, folder: Path) -> None:
+    ended.end(reading_id, lambda: ended.forget(reading_id, cast(Any, reader), folder))
+
+
 def test_a_source_that_does_not_answer_holds_up_nobody(writer: Writer, tmp_path: Path) -> None:
     ended, silent, other = EndedReaders(writer, unexpected), Keeps(), Keeps()
     other.answers.set()
     (tmp_path / "silent").mkdir()
-    ended.end("silent", silent, tmp_path / "silent")  # type: ignore[arg-type]
+    ending(ended, "silent", silent, tmp_path / "silent")
     began = time.monotonic()
     ended.wait_own(0.1)
     assert ended.is_ending("silent")
-    thread = threading.Thread(target=lambda: (ended.end("other", other, tmp_path), ended.wait_own(WITHIN_S)))  # type: ignore[arg-type, func-returns-value]
+
+    def end_other() -> None:
+        ending(ended, "other", other, tmp_path / "other")
+        ended.wait_own(WITHIN_S)
+
+    thread = threading.Thread(target=end_other)
     thread.start()
     thread.join(WITHIN_S)
     assert other.forgotten
@@ -327,13 +339,16 @@ def test_a_source_that_does_not_answer_holds_up_nobody(writer: Writer, tmp_path:
 def test_the_files_of_a_reader_go_behind_what_its_source_keeps(writer: Writer, tmp_path: Path) -> None:
     ended, source = EndedReaders(writer, unexpected), Keeps()
     (tmp_path / "work").mkdir()
-    ended.end("reader", source, tmp_path / "work")  # type: ignore[arg-type]
+    ending(ended, "reader", source, tmp_path / "work")
     assert (tmp_path / "work").exists()
     source.answers.set()
     ended.wait_all(WITHIN_S)
     assert not (tmp_path / "work").exists()
-    ended.end("plain", SimpleNamespace(held=None), tmp_path / "work")  # type: ignore[arg-type]
+    (tmp_path / "work").mkdir()
+    ending(ended, "plain", SimpleNamespace(held=None), tmp_path / "work")
+    ended.wait_ended("plain")
     assert not ended.is_ending("plain")
+    assert not (tmp_path / "work").exists()
 
 
 def test_a_source_that_has_not_let_go_is_left_to_others(writer: Writer, tmp_path: Path) -> None:
@@ -348,12 +363,52 @@ def test_a_source_that_has_not_let_go_is_left_to_others(writer: Writer, tmp_path
         histories.hold(reader_id, cast(Any, store.known["s"]), "t", store.reader())
     gone = Keeps()
     gone.answers.set()
-    ended.end("a", cast(Any, Refuses()), tmp_path / "a")
-    ended.end("b", cast(Any, gone), tmp_path / "b")
+    ending(ended, "a", Refuses(), tmp_path / "a")
+    ending(ended, "b", gone, tmp_path / "b")
     ended.wait_all(WITHIN_S)
     wait_until(lambda: store.histories() == [])
     assert store.forgotten == ["t/a"]
     histories.stop()
+
+
+@dataclass
+class Output:
+    """What writes to a store that does not answer until it is let."""
+
+    answers: threading.Event = field(default_factory=threading.Event)
+    given_up: bool = False
+    reader: Any = field(default_factory=lambda: SimpleNamespace(held=None))
+
+    def give_up(self) -> None:
+        self.given_up = True
+
+    def stop(self) -> None:
+        assert self.given_up
+        assert self.answers.wait(WITHIN_S)
+
+
+@pytest.mark.parametrize("kind", ["sink", "relay"])
+def test_a_query_is_dropped_whose_store_does_not_answer(writer: Writer, tmp_path: Path, kind: str) -> None:
+    """It is gone at once, and what it has left when its store has answered."""
+    output, ended, forgotten = Output(), EndedReaders(writer, unexpected), threading.Event()
+    services = SimpleNamespace(
+        writer=writer,
+        work_directory=tmp_path,
+        catalog=SimpleNamespace(queries=SimpleNamespace(of_source=lambda relation_id: [])),
+    )
+    SinkPosition(writer, "q").write({"seq": 1})
+    (tmp_path / "q").mkdir()
+    query = cast(Any, SimpleNamespace(id="q", source_ids=("r",)))
+    known = RunningQuery(query, forget_output=forgotten.set, **{kind: cast(Any, output)})
+    OrphanCleanUp(cast(Any, services), cast(Any, None), cast(Any, None), ended).drop(known)
+    assert output.given_up
+    assert ended.is_ending("q")
+    assert not forgotten.is_set()
+    output.answers.set()
+    ended.wait_ended("q")
+    assert forgotten.wait(WITHIN_S)
+    assert writer.ledger_sinks() == []
+    assert (tmp_path / "q").exists() == (kind == "relay")  # which has no files of its own
 
 
 def unexpected(reader_id: str) -> None:

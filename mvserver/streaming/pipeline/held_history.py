@@ -1,4 +1,4 @@
-"""The end of readers whose sources keep their history for them."""
+"""The end of what reads or writes a store, and of what a source keeps for a reader."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ def forget_history(reader_id: str, reader: SourceReader, writer: Writer) -> bool
 
 
 class EndedReaders:
-    """Readers that are needed no more. Each source is told by a thread of its own: one that does not answer holds up
-    nobody but who begins the same reading anew.
+    """Readers and writers that are needed no more. Each is ended by a thread of its own: a store that does not answer
+    holds up nobody but who begins the same reading anew.
 
-    Readers are ended in the turn of a statement. Whoever has ended some may wait for them when that is over. ``left``
-    is told of those whose source has not let go.
+    They are ended in the turn of a statement. Whoever has ended some may wait for them when that is over. ``left`` is
+    told of those whose source has not let go.
     """
 
     def __init__(self, writer: Writer, left: Callable[[str], None]) -> None:
@@ -46,31 +46,29 @@ class EndedReaders:
         self._ending: dict[str, threading.Event] = {}  # by the id of what was read
         self._own = threading.local()  # those that a thread has ended and not waited for
 
-    def end(self, reading_id: str, reader: SourceReader, folder: Path) -> None:
-        """It is stopped. ``folder`` has its files, which go as well."""
-        if reader.held is None:
-            shutil.rmtree(folder, ignore_errors=True)
-            return
+    def end(self, reading_id: str, work: Callable[[], None]) -> None:
+        """``work`` stops what was told to stop, which may take as long as its store does, and takes away the rest."""
         ended = threading.Event()
         self._ending = {key: event for key, event in self._ending.items() if not event.is_set()}
         self._ending[reading_id] = ended
         self._own.events = [event for event in getattr(self._own, "events", ()) if not event.is_set()] + [ended]
         threading.Thread(
-            target=self._end,
-            args=(reading_id, reader, folder, ended),
-            name=f"forget-{reading_id[:8]}",
-            daemon=True,
+            target=self._end, args=(reading_id, work, ended), name=f"end-{reading_id[:8]}", daemon=True
         ).start()
 
-    def _end(self, reading_id: str, reader: SourceReader, folder: Path, ended: threading.Event) -> None:
+    def _end(self, reading_id: str, work: Callable[[], None], ended: threading.Event) -> None:
         try:
-            if not forget_history(reading_id, reader, self._writer):
-                self._left(reading_id)
-            shutil.rmtree(folder, ignore_errors=True)
-        except Exception:  # noqa: BLE001 - the note stays, and the next start sees to it
-            _log.exception("the history of reader %s could not be let go", reading_id)
+            work()
+        except Exception:  # noqa: BLE001 - what is left is found by the next statement, or the next start
+            _log.exception("what has ended %s could not be taken away", reading_id)
         finally:
             ended.set()
+
+    def forget(self, reading_id: str, reader: SourceReader, folder: Path) -> None:
+        """Of a reader that is stopped: what its source keeps for it goes, and ``folder``, which has its files."""
+        if not forget_history(reading_id, reader, self._writer):
+            self._left(reading_id)
+        shutil.rmtree(folder, ignore_errors=True)
 
     def is_ending(self, reading_id: str) -> bool:
         ending = self._ending.get(reading_id)

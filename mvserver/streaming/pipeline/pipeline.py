@@ -139,14 +139,18 @@ class Pipeline:
             thread.start()
             self._threads.append(thread)
 
-    def stop(self) -> None:
-        """Between batches; what was evaluated is committed."""
+    def give_up(self) -> None:
+        """It stops soon, and nothing is waited for."""
         self._stopping.set()
         self.reader.give_up()
         self._watch.stop()
         self._committer.pace.wake()
         with self._state.lock:
             self._state.changed.notify_all()
+
+    def stop(self) -> None:
+        """Between batches; what was evaluated is committed."""
+        self.give_up()
         for thread in self._threads:
             if thread.name.startswith("commit"):
                 continue

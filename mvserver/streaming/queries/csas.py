@@ -120,9 +120,13 @@ class SinkQuery:
         for thread in self._threads:
             thread.start()
 
-    def stop(self) -> None:
+    def give_up(self) -> None:
+        """It stops soon, and nothing is waited for."""
         self._stopping.set()
         self._reader.give_up()
+
+    def stop(self) -> None:
+        self.give_up()
         for thread in self._threads:
             thread.join()
         self._threads = []

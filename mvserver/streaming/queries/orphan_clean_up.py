@@ -48,15 +48,9 @@ class OrphanCleanUp:
         self._ended = ended
 
     def drop(self, known: RunningQuery) -> None:
-        """Ends a query and removes its state, its place in the ledger and what it alone has read through."""
-        if known.relay is not None:
-            known.relay.stop()
-        if known.sink is not None:
-            known.sink.stop()
-            self._ended.end(known.query.id, known.sink.reader, self._services.work_directory / known.query.id)
-        if known.forget_output is not None:
-            arguments = (known.query.id, known.forget_output)
-            threading.Thread(target=_forget, args=arguments, name=f"forget-{known.query.id[:8]}", daemon=True).start()
+        """Ends a query and removes its state, its place in the ledger and what it alone has read through. What reads or
+        writes a store stops in a thread of its own: the turn is not held while a store does not answer."""
+        self._end_output(known)
         writer, feeds = self._services.writer, known.feeds
         for feed in feeds:
             feed.pipeline.remove(feed.subscriber.query_id)
@@ -68,14 +62,32 @@ class OrphanCleanUp:
             if known.subscriber is not None:
                 target, tables = known.subscriber.target, () if known.derived is None else known.derived.tables
                 writer.drop_state((*layout_of(target).tables, *tables), target.view_id)
-            if known.sink is not None:
-                for relation_id in known.query.source_ids:
-                    if not self._services.catalog.queries.of_source(relation_id):
-                        ledger.drop_rejected(relation_id)
         for feed in feeds:
             self._sources.leave(feed.pipeline, feed.subscriber.target.plan.scan.relation_id)
         if known.pipeline is not None and known.subscriber is not None:
             self._sources.leave(known.pipeline, known.subscriber.target.plan.scan.relation_id)
+
+    def _end_output(self, known: RunningQuery) -> None:
+        query, writing = known.query, known.sink or known.relay
+        if writing is None:
+            return
+
+        def end() -> None:
+            writing.stop()
+            if known.forget_output is not None:
+                arguments = (query.id, known.forget_output)
+                threading.Thread(target=_forget, args=arguments, name=f"forget-{query.id[:8]}", daemon=True).start()
+            if known.sink is None:
+                return
+            with self._services.writer.transaction() as ledger:  # behind the last batch, which may have noted more
+                ledger.drop_subscriber(query.id)
+                for relation_id in query.source_ids:
+                    if not self._services.catalog.queries.of_source(relation_id):
+                        ledger.drop_rejected(relation_id)
+            self._ended.forget(query.id, known.sink.reader, self._services.work_directory / query.id)
+
+        writing.give_up()
+        self._ended.end(query.id, end)
 
     def sweep(self, wanted: Mapping[str, Query]) -> None:
         """``wanted``: the queries of the catalog by id. All of them are taken up already."""

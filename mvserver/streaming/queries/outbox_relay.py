@@ -62,9 +62,13 @@ class OutboxRelay:
         self._thread = threading.Thread(target=self._run, name=f"relay-{self._output.outbox.query_id[:8]}", daemon=True)
         self._thread.start()
 
-    def stop(self) -> None:
+    def give_up(self) -> None:
+        """It stops soon, and nothing is waited for."""
         self._stopping.set()
         self._wake.set()
+
+    def stop(self) -> None:
+        self.give_up()
         if self._thread is not None:
             self._thread.join()
             self._thread = None

@@ -55,9 +55,16 @@ class RunningQuery:
         own = (self.subscriber, self.sink)
         return [member for member in (*own, *(feed.subscriber for feed in self.feeds)) if member is not None]
 
+    def give_up(self) -> None:
+        """What it writes stops soon, and nothing is waited for."""
+        for writing in (self.sink, self.relay):
+            if writing is not None:
+                writing.give_up()
+
     def terminate(self) -> None:
+        """A sink is told to, and has still to be stopped."""
         if self.sink is not None:
-            self.sink.stop()
+            self.sink.give_up()
         if self.pipeline is not None:
             self.pipeline.terminate(self.query.id)
 

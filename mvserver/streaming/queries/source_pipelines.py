@@ -113,19 +113,33 @@ class SourcePipelines:
     def leave(self, pipeline: Pipeline, relation_id: str) -> None:
         """A subscriber has gone: what nobody needs any more goes too."""
         left, writer = pipeline.subscribers, self._services.writer
-        if not left and self._pipelines.pop(pipeline.id, None) is not None:
-            pipeline.stop()
+        stopped = not left and self._pipelines.pop(pipeline.id, None) is not None
         forgotten = not left and not writer.is_subscribed(pipeline.id)
-        if forgotten:
-            self._services.reached("before forget")
-            self._ended.end(pipeline.id, pipeline.reader, self._services.work_directory / pipeline.id)
-        with writer.transaction() as ledger:
+        unread = all(s.target.plan.scan.relation_id != relation_id for s in left if s.kept)
+
+        def end() -> None:
+            if stopped:
+                pipeline.stop()
             if forgotten:
-                ledger.drop_pipeline(pipeline.id)
-            if all(s.target.plan.scan.relation_id != relation_id for s in left if s.kept):
-                ledger.drop_rejected(relation_id)
+                self._services.reached("before forget")
+            with writer.transaction() as ledger:  # behind the last batch
+                if forgotten:
+                    ledger.drop_pipeline(pipeline.id)
+                if unread:
+                    ledger.drop_rejected(relation_id)
+            if forgotten:
+                self._ended.forget(pipeline.id, pipeline.reader, self._services.work_directory / pipeline.id)
+
+        if stopped:
+            pipeline.give_up()
+        if stopped or forgotten:
+            self._ended.end(pipeline.id, end)
+        else:
+            end()
 
     def is_in_use(self, pipeline_id: str) -> bool:
         """Also while it is being ended, by whoever will forget it."""
-        ending = self._pushes.is_ending(pipeline_id) or self._ended.is_ending(pipeline_id)
-        return ending or pipeline_id in self._pipelines
+        return self.is_read(pipeline_id) or self._ended.is_ending(pipeline_id)
+
+    def is_read(self, pipeline_id: str) -> bool:
+        return self._pushes.is_ending(pipeline_id) or pipeline_id in self._pipelines
