@@ -65,8 +65,8 @@ def _changed_keys(state: ChangelogState, changes: pa.Table) -> pa.Table | str | 
     """The keys (g0 ...), or a query of them, whose rows CHANGES may change, before they are merged; None: they are not
     known. Where a source row gives several rows, the source's keys: all of its rows may change."""
     if isinstance(state, KeyedRows):
-        keys = list(state.source_keys)
-        return changes.select(keys).rename_columns([f"g{i}" for i in range(len(keys))]) if keys else None
+        names = list(state.source_keys)
+        return changes.select(names).rename_columns([f"g{i}" for i in range(len(names))]) if names else None
     if not state.group_columns:
         return None
     same = " AND ".join(f"r.{key} = c.{key}" for key in state.rows.source_identity)
