@@ -39,7 +39,7 @@ _BURSTS = 6
 _WARM_UP_BURSTS = 6
 _READS = 30
 _WARM_UP_READS = 300  # of look-ups: as many as finished rows wait for
-_IN_DUCKDB = "user_id = {} AND plan = 'p1' AND n > -1"
+_FURTHER = "user_id = {} AND plan = 'p1' AND n > -1"
 _KEPT = "user_id = {} AND plan = 'p1'"
 _AGAIN = "user_id = 7 AND plan = 'p1' AND n > -1"
 _PAUSE_S = 0.3
@@ -180,7 +180,7 @@ def _reads(bench: Bench) -> list[dict[str, Any]]:
             found = [
                 _compared(client, "whole view", name, f"{name} AS OF '{token}'", "*", keys),
                 _compared(client, "group", name, f"{name} AS OF '{token}'", "plan, sum(n)", keys, " GROUP BY plan"),
-                _compared(client, "look-up", name, f"{name} AS OF '{token}'", "*", 1, look_up=_IN_DUCKDB),
+                _compared(client, "look-up", name, f"{name} AS OF '{token}'", "*", 1, look_up=_FURTHER),
                 _compared(client, "look-up of finished rows", name, f"{name} AS OF '{token}'", "*", 1, look_up=_KEPT),
                 _compared(client, "the same look-up again", name, f"{name} AS OF '{token}'", "*", 1, look_up=_AGAIN),
                 _compared(client, "changes", name, f'"{name}$changes"', "*", changes, per_row=keys / changes),
