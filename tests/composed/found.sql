@@ -83,3 +83,5 @@ SELECT -CASE WHEN id > 0 THEN greatest(make_interval(hours => 36), interval '1 d
 SELECT id AS c0, ARRAY(SELECT upper(x) FROM unnest((ARRAY['x', 'y'] || 'Tea'::text)) AS z(x) ORDER BY x) AS c2 FROM facts AS t1 JOIN things AS t2 USING (id) GROUP BY id, id ORDER BY 1
 SELECT enum_first('ok'::mood) FROM (SELECT nullif(substring(t2.y FROM 1 FOR 1), 'abc'::bytea) AS c1 FROM facts AS t2) AS t1
 SELECT greatest(1, 2.5), least('b', 'a'), greatest(NULL::float8, 'NaN'), least(date '2024-01-01', NULL)
+SELECT date_trunc('century', ts), date_trunc('decade', ts), date_trunc('millennium', ts) FROM facts ORDER BY id
+SELECT date_trunc('decade', tz, 'Europe/Berlin'), date_trunc('century', tz, 'America/New_York') FROM notes ORDER BY id
