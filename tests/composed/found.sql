@@ -85,3 +85,5 @@ SELECT enum_first('ok'::mood) FROM (SELECT nullif(substring(t2.y FROM 1 FOR 1), 
 SELECT greatest(1, 2.5), least('b', 'a'), greatest(NULL::float8, 'NaN'), least(date '2024-01-01', NULL)
 SELECT date_trunc('century', ts), date_trunc('decade', ts), date_trunc('millennium', ts) FROM facts ORDER BY id
 SELECT date_trunc('decade', tz, 'Europe/Berlin'), date_trunc('century', tz, 'America/New_York') FROM notes ORDER BY id
+SELECT t1.d, percentile_disc(0.5) WITHIN GROUP (ORDER BY (t1.j::jsonb ->> 'a')) AS c1 FROM facts AS t1 GROUP BY 1 ORDER BY 1
+SELECT percentile_disc(0.5) WITHIN GROUP (ORDER BY initcap(j::jsonb ->> 'a')), mode() WITHIN GROUP (ORDER BY j::jsonb ->> 'a') FROM facts
