@@ -135,11 +135,17 @@ class _Generator(_Asking):
         if not self._is_bound_once(macro, arguments):
             return super().sql(node)
         packed: list[str] = []
+        bound: list[tuple[exp.Expr, exp.Expr]] = []
         for number, argument in enumerate(arguments):
             if not isinstance(argument, _CONSTANTS + _OTHER):
                 packed.append(f"'a{number}': {self.sql(argument)}")
-                argument.replace(exp.Var(this=f"{_ONCE}['a{number}']"))
-        return f"list_transform([{{{', '.join(packed)}}}], lambda {_ONCE}: {super().sql(node)})[1]"
+                name = exp.Var(this=f"{_ONCE}['a{number}']")
+                argument.replace(name)
+                bound.append((name, argument))
+        text = f"list_transform([{{{', '.join(packed)}}}], lambda {_ONCE}: {super().sql(node)})[1]"
+        for name, argument in bound:  # what is sorted by in WITHIN GROUP is written twice
+            name.replace(argument)
+        return text
 
     def _is_bound_once(self, macro: Macro, arguments: Sequence[exp.Expr]) -> bool:
         if macro.query or any(isinstance(each, _OTHER) for each in arguments):

@@ -72,12 +72,16 @@ def columns_of(
 
 
 def probes(items: Sequence[exp.Expr], select: exp.Select, outer: exp.Expr | None) -> Iterator[exp.Select]:
-    """One over what ``select`` reads alone; then, for what a correlated sub-query names, within the sources of the
-    query around it, of the one around that, and so on."""
-    yield with_sources([item.copy() for item in items], select, outer)
+    """One over what ``select`` reads before the items; then, for what a correlated sub-query names, within the sources
+    of the query around it, of the one around that, and so on."""
+    if not any(item.find(exp.Column) for item in items):  # it needs none of the sources, which may not bind yet
+        yield with_sources([item.copy() for item in items], exp.Select(), outer)
+    before = _source_with(select, items[0])
+    yield with_sources([item.copy() for item in items], select, outer, before=before)
     around = select.find_ancestor(exp.Select)
     if around is not None:
-        yield from _within(with_sources([item.copy() for item in items], select, None), around, select, outer)
+        inner = with_sources([item.copy() for item in items], select, None, before=before)
+        yield from _within(inner, around, select, outer)
 
 
 def _within(probe: exp.Select, around: exp.Select, inner: exp.Expr, outer: exp.Expr | None) -> Iterator[exp.Select]:
@@ -137,6 +141,12 @@ def with_sources(
     elif clauses:
         probe.set("with_", keep_first_parts(clauses[0].copy()))
     return probe
+
+
+def _source_with(select: exp.Select, item: exp.Expr) -> exp.Expr | None:
+    """The item, where it is in a source of ``select``: those from that one on cannot tell its type."""
+    part = _part_of(select, item)
+    return item if part.parent is select and part.arg_key in ("from_", "joins", "laterals") else None
 
 
 def _part_of(select: exp.Select, inner: exp.Expr) -> exp.Expr:

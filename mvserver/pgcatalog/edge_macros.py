@@ -81,6 +81,8 @@ EDGE_MACROS: tuple[str, ...] = tuple(
         "_interval_quotient(i, n) AS CASE WHEN n = 0 AND i IS NOT NULL THEN error('Division by zero') "
         "ELSE i / CAST(n AS DOUBLE) END",
         "_time_interval(t) AS to_microseconds(epoch_us(t))",
+        "_longer_interval(a, b) AS CASE WHEN a IS NULL OR b > a THEN b ELSE a END",
+        "_shorter_interval(a, b) AS CASE WHEN a IS NULL OR b < a THEN b ELSE a END",
         "_interval_day_field(i) AS date_part('day', i)",
         """_interval_microseconds(i) AS 3600000000 * date_part('hour', i) + 60000000 * date_part('minute', i)
             + date_part('microseconds', i)""",

@@ -409,8 +409,9 @@ MACROS: tuple[str, ...] = tuple(
             lambda e: coalesce({system}.fn._float8_out(e), 'NULL')), ',') || '}'""",
         """_bool_array_out(a) AS '{' || array_to_string(list_transform(a,
             lambda e: coalesce({system}.fn._bool_out(e), 'NULL')), ',') || '}'""",
-        """_trunc_years(v, n) AS date_trunc('year', v)
-            - to_years(CAST((date_part('year', v) - 1) % n AS INTEGER))""",
+        # the first of n years; without end there is no year
+        """_trunc_years(v, n, first) AS date_trunc('year', v)
+            - to_years(CAST(coalesce(((date_part('year', v) - first) % n + n) % n, 0) AS INTEGER))""",
         # --- JSON ----------------------------------------------------------------------------------------------------
         "_json_items(j) AS CASE WHEN json_type(j) = 'ARRAY' THEN CAST(j AS JSON[]) ELSE CAST([] AS JSON[]) END",
         """_json_has_text(j, t) AS list_contains(list_transform(list_filter({system}.fn._json_items(j),

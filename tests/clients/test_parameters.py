@@ -32,7 +32,6 @@ KNOWN = {
     LENIENT: (
         "SELECT $1 in (id, big) FROM shop", "SELECT $1 between $2 and amount FROM shop",
         "SELECT case $1 when 1 then 'a' end FROM shop", "SELECT id = (select $1) FROM shop",
-        "SELECT id in (select $1) FROM shop",
     ),
     WIDER: (
         "SELECT power(amount, $1) FROM shop", "SELECT pg_typeof($1::int) FROM shop", "SELECT to_regclass($1) FROM shop",

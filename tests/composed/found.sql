@@ -77,3 +77,13 @@ SELECT (j::jsonb -> 'a') || '{"z": 1}', '[1]' || (j::jsonb -> 'a'), (j::jsonb ->
 SELECT q.x, q.x - 'a', q.x = '{}' FROM facts f, LATERAL (SELECT f.j::jsonb AS x) q WHERE id = 1
 SELECT * FROM facts f JOIN LATERAL (SELECT f.j::jsonb AS x) q ON true WHERE id = 1
 SELECT s ^@ 'T', starts_with(s, 'T') FROM facts ORDER BY id
+SELECT greatest(make_interval(hours => 36), interval '1 day'), greatest(interval '36 hours', interval '1 day', NULL), least(interval '30 days', interval '1 month'), least(NULL::interval, interval '25 hours', interval '1 day')
+SELECT greatest(ts - timestamp '2024-01-01', interval '1 month'), least(ts - timestamp '2024-01-01', interval '30 days', NULL) FROM things ORDER BY id
+SELECT -CASE WHEN id > 0 THEN greatest(make_interval(hours => 36), interval '1 day') ELSE interval '1 day' END FROM things
+SELECT id AS c0, ARRAY(SELECT upper(x) FROM unnest((ARRAY['x', 'y'] || 'Tea'::text)) AS z(x) ORDER BY x) AS c2 FROM facts AS t1 JOIN things AS t2 USING (id) GROUP BY id, id ORDER BY 1
+SELECT enum_first('ok'::mood) FROM (SELECT nullif(substring(t2.y FROM 1 FOR 1), 'abc'::bytea) AS c1 FROM facts AS t2) AS t1
+SELECT greatest(1, 2.5), least('b', 'a'), greatest(NULL::float8, 'NaN'), least(date '2024-01-01', NULL)
+SELECT date_trunc('century', ts), date_trunc('decade', ts), date_trunc('millennium', ts) FROM facts ORDER BY id
+SELECT date_trunc('decade', tz, 'Europe/Berlin'), date_trunc('century', tz, 'America/New_York') FROM notes ORDER BY id
+SELECT t1.d, percentile_disc(0.5) WITHIN GROUP (ORDER BY (t1.j::jsonb ->> 'a')) AS c1 FROM facts AS t1 GROUP BY 1 ORDER BY 1
+SELECT percentile_disc(0.5) WITHIN GROUP (ORDER BY initcap(j::jsonb ->> 'a')), mode() WITHIN GROUP (ORDER BY j::jsonb ->> 'a') FROM facts

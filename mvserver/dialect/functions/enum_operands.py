@@ -50,7 +50,10 @@ def add_missing(tree: exp.Expr, type_of: TypeOf) -> bool:
     """Functions of enums and what they are given, where DuckDB's own would not take it: in place, inner ones first."""
     changed = False
     for node in interrupts.asking(reversed(list(tree.walk(bfs=True)))):
-        made = rewritten(node, type_of) if _is_function(node) or isinstance(node, _CHOICES) else None
+        if isinstance(node, exp.Anonymous) and _is_function(node):
+            made = _labels(node, type_of) if _enum_of(node, type_of) is not None else None
+        else:
+            made = rewritten(node, type_of) if isinstance(node, _CHOICES) else None
         if made is not None:
             changed = True
             if made is not node:
@@ -119,10 +122,14 @@ def _is_open(node: exp.Expr) -> bool:
     return isinstance(node.unnest(), exp.Null | exp.Any | exp.All)
 
 
+def _enum_of(node: exp.Anonymous, type_of: TypeOf) -> enums.KnownEnum | None:
+    """The type of the first argument that has one."""
+    kinds = (enums.known(type_of(argument)) for argument in node.expressions)
+    return next((kind for kind in kinds if kind is not None), None)
+
+
 def _labels(node: exp.Anonymous, type_of: TypeOf) -> exp.Expr:
-    kinds = [enums.known(type_of(argument)) for argument in node.expressions]
-    found = next((kind for kind in kinds if kind is not None), None)
-    name = node.name.lower()
+    found, name = _enum_of(node, type_of), node.name.lower()
     if found is None:
         raise SqlError(sqlstates.DATATYPE_MISMATCH, "could not determine actual enum type")
     whole = exp.Array(expressions=[exp.Literal.string(label) for label in found.labels])
@@ -131,7 +138,7 @@ def _labels(node: exp.Anonymous, type_of: TypeOf) -> exp.Expr:
         label = exp.Literal.string(found.labels[ends[name]]) if found.labels else exp.null()
         return _kept(node, _cast(label, found.duck_type))
     labels = _cast(whole, f"{found.duck_type}[]")
-    if len(kinds) == 1:
+    if len(node.expressions) == 1:
         return _kept(node, labels)
     low, high = (_cast(argument.copy(), found.duck_type) for argument in node.expressions)
     return exp.Anonymous(this="_labels_between", expressions=[labels, low, high])

@@ -24,7 +24,7 @@ _COMPARISONS = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE)
 _SHIFTS: dict[type[exp.Expr], str] = {exp.BitwiseLeftShift: "_shift_left", exp.BitwiseRightShift: "_shift_right"}
 _NODES = (*_ARITHMETIC, *_COMPARISONS, exp.BitwiseLeftShift, exp.BitwiseRightShift, exp.ArrayToString, exp.Sign,
           exp.Log, exp.ExplodingGenerateSeries, exp.BitwiseAnd, exp.BitwiseOr, exp.BitwiseXor, exp.Nullif, exp.Trunc,
-          exp.Explode, exp.Unnest)  # fmt: skip
+          exp.Explode, exp.Unnest, exp.Greatest, exp.Least)  # fmt: skip
 _FLOATS = ("DOUBLE", "FLOAT")
 _SMALL = ("SMALLINT", "TINYINT")
 _INT4 = (*_SMALL, "INTEGER")
@@ -78,6 +78,8 @@ def rewritten(node: exp.Expr, type_of: TypeOf) -> exp.Expr | None:
         return _with_wide_constants(node, type_of(node))
     if isinstance(node, exp.Nullif):
         return _null_if(node, type_of)
+    if isinstance(node, exp.Greatest | exp.Least):
+        return _extreme(node, type_of)
     if isinstance(node, exp.Trunc):
         whole = node.args.get("decimals") is None and type_of(node.this) in _INTEGERS
         return exp.cast(node.this.copy(), "DOUBLE", dialect="duckdb") if whole else None
@@ -88,6 +90,17 @@ def rewritten(node: exp.Expr, type_of: TypeOf) -> exp.Expr | None:
         return _cast(node, "INT") if all(type_of(part) in _INT4 for part in arguments) else None
     exact = len(arguments) == 2 or type_of(arguments[0]).startswith("DECIMAL")
     return _cast(node, "DECIMAL(38, 16)") if exact else None
+
+
+def _extreme(node: exp.Greatest | exp.Least, type_of: TypeOf) -> exp.Expr | None:
+    """The first of equal ones; DuckDB's own functions compare the days of intervals before their hours."""
+    if type_of(node) != "INTERVAL":
+        return None
+    name = "_longer_interval" if isinstance(node, exp.Greatest) else "_shorter_interval"
+    found: exp.Expr = node.this.copy()
+    for part in node.expressions:
+        found = _call(name, found, part)
+    return found
 
 
 def _shifted(node: exp.Expr, type_of: TypeOf) -> exp.Expr | None:

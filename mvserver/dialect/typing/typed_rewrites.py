@@ -422,6 +422,11 @@ def _nested_text(value: exp.Expr, kind: str, depth: int) -> exp.Expr:
     )
 
 
+def _first_year(operand: exp.Expr, years: int, first: int) -> exp.Expr:
+    """The beginning of so many years, where those from ``first`` on are the ones after Christ."""
+    return call("_trunc_years", operand, exp.Literal.number(years), exp.Literal.number(first))
+
+
 def _truncated(unit: str, operand: exp.Expr, kind: str) -> exp.Expr:
     if kind == "INTERVAL" and unit in ("WEEK", "WEEKS"):
         raise SqlError(
@@ -429,13 +434,15 @@ def _truncated(unit: str, operand: exp.Expr, kind: str) -> exp.Expr:
             'unit "week" not supported for type interval',
             detail="Months usually have fractional weeks.",
         )
+    found: exp.Expr
     if unit in ("CENTURY", "MILLENNIUM"):
         if kind == "INTERVAL":
             raise SqlError(
                 sqlstates.FEATURE_NOT_SUPPORTED, f"date_trunc of intervals by {unit.lower()} is not supported"
             )
-        years = exp.Literal.number(100 if unit == "CENTURY" else 1000)
-        found: exp.Expr = call("_trunc_years", operand, years)
+        found = _first_year(operand, 100 if unit == "CENTURY" else 1000, 1)
+    elif unit.startswith("DECADE") and kind != "INTERVAL":
+        found = _first_year(operand, 10, 0)
     else:
         found = call("date_trunc", exp.Literal.string(unit.lower()), operand)
     if kind in ("TIMESTAMP", "TIMESTAMP WITH TIME ZONE"):
