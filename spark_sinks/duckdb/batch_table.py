@@ -36,14 +36,19 @@ class _Rows:
 
 
 class BatchTable:
-    """Of one cursor, in whose transactions ``show`` and ``hide`` are called in turns."""
+    """Of one cursor. In its transactions ``show`` and ``hide`` are called in turns."""
 
     def __init__(self, cursor: duckdb.DuckDBPyConnection) -> None:
         self._cursor = cursor
         self._rows: _Rows | None = None
         self._name: str | None = None  # under which a table is registered
+        self._changed = False  # names were given or taken away since the transaction began
         self._copied = False
         self.telling = _NOTHING  # of the table that is shown
+
+    def begin(self) -> None:
+        """A transaction: the one before is committed, or was rolled back."""
+        self._changed = False
 
     def show(self, table: pa.Table, views: int) -> None:
         """Under the name BATCH. Between that and ``hide`` no other table may be shown."""
@@ -65,9 +70,14 @@ class BatchTable:
             self._rows.table = self._rows.none
 
     def rolled_back(self) -> None:
-        """The transaction is over: a copy of it has gone, and names that it gave."""
+        """A copy that the transaction made has gone. Names are as they were before it, and go where it changed any."""
         self._copied, self.telling = False, _NOTHING
-        self._unregister()
+        if self._changed:
+            for name in (BATCH, _ARROW):
+                self._cursor.unregister(name)
+            self._name, self._rows = None, None
+        elif self._rows is not None:
+            self._rows.table = self._rows.none
 
     def _register(self, name: str, table: pa.Table) -> None:
         handed = table.num_rows <= _HANDED_ROWS_MAX
@@ -75,7 +85,7 @@ class BatchTable:
             self._rows.table = table
             return
         self._unregister()
-        self._name = name
+        self._name, self._changed = name, True
         if handed:
             self._rows = _Rows(table.schema)
             self._rows.table = table
@@ -84,4 +94,5 @@ class BatchTable:
     def _unregister(self) -> None:
         name, self._name, self._rows = self._name, None, None
         if name is not None:
+            self._changed = True
             self._cursor.unregister(name)

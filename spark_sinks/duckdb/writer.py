@@ -126,6 +126,7 @@ class Writer:
         self._notes.begin()
         self._new_layouts.clear()
         self.histories.begin()
+        self._batch.begin()
         self._cursor.execute("BEGIN TRANSACTION")
 
     def _commit(self, query_ids: Collection[str] | None) -> None:
