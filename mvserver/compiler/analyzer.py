@@ -237,9 +237,9 @@ def _over_aggregation(
     for item in items:
         binder = Binder(scope, "SELECT")
         bound.append(_Bound(_typed(_bind(item, binder), item.position), binder, item.position))
-    condition = None
-    if where[0] is not None:
-        condition = _Bound(*where, position_of(select.args["where"].this))
+    condition, (where_node, where_binder) = None, where
+    if where_node is not None:
+        condition = _Bound(where_node, where_binder, position_of(select.args["where"].this))
     if any(spark_computes(each.node) for each in (*bound, *([] if condition is None else [condition]))):
         return _over_groups(select, items, (bound, condition), inner, finisher)
     outputs = _finished_outputs(items, bound, finisher)

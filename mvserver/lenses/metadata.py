@@ -44,7 +44,7 @@ def used_by(select: Select) -> frozenset[Path]:
 
 
 def used_in(program: Program) -> frozenset[Path]:
-    selects = [each.select for each in (*program.withs, *program.inserts)]
+    selects = [*(each.select for each in program.withs), *(each.select for each in program.inserts)]
     return frozenset(path for select in selects for path in used_by(select))
 
 

@@ -195,11 +195,11 @@ def _values(select: Select, scope: Scope, nulls: Nullability, *, aggregates: boo
             continue
         if target is not None and not target.path:
             whole = target.place
-            name, inside = VALUE, ()
+            path: tuple[str, ...] = (VALUE,)
         else:
-            name, *inside = (_default_name(each),) if target is None else target.path
+            path = (_default_name(each),) if target is None else target.path
         text = expression(each.expression, scope, aggregates=aggregates)
-        outputs.append(Output(name, text, each.place, nulls.of(each.expression) is Null.NEVER, tuple(inside)))
+        outputs.append(Output(path[0], text, each.place, nulls.of(each.expression) is Null.NEVER, path[1:]))
     if whole is not None and len(outputs) > 1:
         raise problem(
             whole, sqlstates.SYNTAX_ERROR, "AS _value makes the whole value, and other projections add fields to it",

@@ -105,8 +105,8 @@ def test_objects(session: Connection[tuple[Any, ...]], broker: Broker) -> None:
         (key(2, 12), b"<record><what></what></record>"),
     ]
     assert sorted(broker.records("v-joined", 2), key=str) == [
-        (b"tea", {"o": {"item": "tea", "pieces": 2}, "i": {"name": "Tea", "price": 3}}),
         (None, {"o": {"item": None, "pieces": None}, "i": None}),
+        (b"tea", {"o": {"item": "tea", "pieces": 2}, "i": {"name": "Tea", "price": 3}}),
     ]
     pot, tea = {"name": "Pot", "price": None}, {"name": "Tea", "price": 3}
     nothing = {"name": None, "price": None}
@@ -169,8 +169,8 @@ def test_windows_and_what_records_have_beside_their_values(
     assert broker.records("v-meta", 5) == [
         (of(1), {"at": 0, "keep": "yes", "names": ["keep"], "ms": 1}),
         (of(2), {"at": 1, "keep": "yes", "names": ["keep"], "ms": 2}),
-        (of(3), {"at": 2, "keep": None, "names": [], "ms": 3}),
-        (of(-4), {"at": 3, "keep": None, "names": [], "ms": 4}),
+        (of(3), {"at": 2, "keep": None, "names": None, "ms": 3}),
+        (of(-4), {"at": 3, "keep": None, "names": None, "ms": 4}),
         (of(5), {"at": 4, "keep": "late", "names": ["keep"], "ms": 5}),
     ]
     assert broker.records("v-numbers", 5) == [
