@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from mvserver import sqlstates
 from mvserver.errors import SqlError
@@ -26,8 +26,8 @@ class Break:
 @dataclass(frozen=True)
 class KnownTable:
     """A table as its pipeline knows it. ``types``: the oids of all columns that it has had; ``numbers``: which of the
-    columns of that name it was; ``bases``: of domains, what they are made of; ``key``: what its rows are told apart
-    by."""
+    columns of that name it was; ``bases``: of domains, what they are made of, with its ``modifiers``; ``key``: what its
+    rows are told apart by."""
 
     database: str
     entity: str
@@ -37,6 +37,7 @@ class KnownTable:
     bases: Mapping[int, int]
     numbers: Mapping[str, int]
     shape: int = 0
+    modifiers: Mapping[int, int] = field(default_factory=dict)
 
     def followed_by(self, now: KnownTable) -> KnownTable:
         """What is known when a view begins with the rows of now. Rows that became others without a change are a new
@@ -45,6 +46,7 @@ class KnownTable:
             now,
             types={**self.types, **now.types},
             bases={**self.bases, **now.bases},
+            modifiers={**self.modifiers, **now.modifiers},
             numbers={**self.numbers, **now.numbers},
             shape=self.shape + (self.broken_by(now) is not None),
         )
@@ -79,7 +81,8 @@ def known_now(database: str, table: SourceTable) -> KnownTable:
     types = {column.name: column.type_oid for column in table.published}
     bases = {column.type_oid: column.base_type_oid for column in table.columns}
     numbers = {column.name: column.number for column in table.published}
-    return KnownTable(database, table.entity, table.oid, table.key, types, bases, numbers)
+    modifiers = {c.type_oid: c.modifier for c in table.columns if c.type_oid != c.base_type_oid}
+    return KnownTable(database, table.entity, table.oid, table.key, types, bases, numbers, modifiers=modifiers)
 
 
 class ChangeRecords:
@@ -173,8 +176,11 @@ class ChangeRecords:
         names = [column.name for column in table.columns]
         gone = [name for name in self._known.types if name not in names]
         identity = tuple(column.name for column in table.columns if column.key)
-        bases = self._known.bases
-        columns = [RowColumn(column.name, bases.get(column.type_oid, column.type_oid)) for column in table.columns]
+        bases, modifiers = self._known.bases, self._known.modifiers
+        columns = [
+            RowColumn(c.name, bases.get(c.type_oid, c.type_oid), modifiers.get(c.type_oid, c.type_modifier))
+            for c in table.columns
+        ]
         self._shape = RowShape(columns, self._known.key, gone)
         self._key_columns = tuple(at for at, column in enumerate(table.columns) if column.key)
         self._unreadable = self._refused(table, identity) if self._keyed else None

@@ -230,7 +230,7 @@ class PostgresClient:
 
     def _rows(self, table: SourceTable, limit: int | None, stopped: Callable[[], bool]) -> Iterator[EntityRecord]:
         columns = table.published
-        shape = RowShape([RowColumn(c.name, c.base_type_oid) for c in columns], table.key)
+        shape = RowShape([RowColumn(c.name, c.base_type_oid, c.modifier) for c in columns], table.key)
         selected = ", ".join(quoted(c.name) for c in columns) or "NULL"
         bound = "" if limit is None else f" LIMIT {int(limit)}"
         statement = f"SELECT {selected} FROM {table.rows_of}{bound}"

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from mvserver.types import oids
 from spark_sinks.base import DeclaredColumn
-from spark_sinks.postgresql.tables import SourceColumn, SourceTable
+from spark_sinks.postgresql.tables import SourceColumn, SourceTable, decimal_of
 
 _TYPES = {
     oids.BOOL: "BOOLEAN",
@@ -22,16 +22,12 @@ _TYPES = {
     oids.TIMESTAMP: "TIMESTAMP",
     oids.TIMESTAMPTZ: "TIMESTAMP_LTZ",
 }
-_NUMERIC = oids.NUMERIC
-_PRECISION_MAX = 38
 
 
 def type_of(column: SourceColumn) -> str:
     """VARCHAR is for all that has no type of its own here: texts, JSON, arrays, enums, and numbers without a bound."""
-    if column.base_type_oid == _NUMERIC and column.modifier >= 4:
-        precision, scale = (column.modifier - 4) >> 16, (column.modifier - 4) & 0x7FF
-        if precision <= _PRECISION_MAX and scale <= precision:  # a negative scale is a large one here
-            return f"DECIMAL({precision}, {scale})"
+    if column.base_type_oid == oids.NUMERIC and (digits := decimal_of(column.modifier)) is not None:
+        return "DECIMAL({}, {})".format(*digits)
     return _TYPES.get(column.base_type_oid, "VARCHAR")
 
 

@@ -15,6 +15,7 @@ from json.encoder import encode_basestring
 
 from mvserver.types import oids
 from spark_sinks.postgresql.pgoutput import UNCHANGED, Values
+from spark_sinks.postgresql.tables import decimal_of
 
 _Encode = Callable[[bytes], bytes]
 _ESCAPED = re.compile(rb'["\\\x00-\x1f]')
@@ -22,7 +23,7 @@ _ESCAPES = {bytes([code]): encode_basestring(chr(code))[1:-1].encode() for code 
 
 # What is not written as a text.
 _INTEGERS = (oids.INT8, oids.INT2, oids.INT4, oids.OID)
-_NUMBERS = (oids.FLOAT4, oids.FLOAT8, oids.NUMERIC)
+_NUMBERS = (oids.FLOAT4, oids.FLOAT8)
 
 
 def _of_text(value: bytes) -> bytes:
@@ -49,10 +50,12 @@ def _of_bytea(value: bytes) -> bytes:
     return b'"' + base64.b64encode(bytes.fromhex(value[2:].decode())) + b'"'
 
 
-def _encoder(type_oid: int) -> _Encode:
+def _encoder(column: RowColumn) -> _Encode:
+    type_oid = column.type_oid
     if type_oid in _INTEGERS:
         return _of_integer
-    if type_oid in _NUMBERS:
+    # Of a number that is a text here no digit may go, which a parser of JSON would leave out.
+    if type_oid in _NUMBERS or (type_oid == oids.NUMERIC and decimal_of(column.modifier) is not None):
         return _of_number
     if type_oid == oids.BOOL:
         return _of_bool
@@ -74,8 +77,11 @@ def _dropped(column: str) -> bytes:
 
 @dataclass(frozen=True)
 class RowColumn:
+    """``type_oid`` and ``modifier`` are those of what a domain is made of."""
+
     name: str
     type_oid: int
+    modifier: int = -1
 
 
 class UnknownKeyError(Exception):
@@ -86,9 +92,7 @@ class RowShape:
     """How rows of a table become JSON objects. ``gone`` are columns that the table had before."""
 
     def __init__(self, columns: Sequence[RowColumn], key: Sequence[str], gone: Sequence[str] = ()) -> None:
-        self._fields = [
-            (encode_basestring(c.name).encode() + b":", _encoder(c.type_oid), _unchanged(c.name)) for c in columns
-        ]
+        self._fields = [(encode_basestring(c.name).encode() + b":", _encoder(c), _unchanged(c.name)) for c in columns]
         self._rest = b"".join(b"," + encode_basestring(name).encode() + b":" + _dropped(name) for name in gone)
         names = [c.name for c in columns]
         self.key_at = tuple(names.index(name) for name in key if name in names)

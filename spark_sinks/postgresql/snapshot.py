@@ -141,7 +141,7 @@ class _Copying:
         self._folder = folder
         self._keyed = keyed
         self._most = record_bytes_max
-        self._columns = [RowColumn(c.name, c.base_type_oid) for c in table.published]
+        self._columns = [RowColumn(c.name, c.base_type_oid, c.modifier) for c in table.published]
         self._shape = RowShape(self._columns, key)
         self._open = RecordColumns()
         self._chunks: list[int] = []

@@ -10,6 +10,8 @@ from mvserver.errors import SqlError
 from spark_sinks.postgresql.connections import Connection
 from spark_sinks.postgresql.limits import NAME_BYTES_MAX
 
+DECIMAL_DIGITS_MAX = 38  # of the numbers that have a type of their own here
+
 _SYSTEM = "n.nspname NOT IN ('pg_catalog', 'information_schema') AND NOT starts_with(n.nspname::text, 'pg_toast')"
 # Tables and partitioned tables, and no partitions: these are read through the table that they are part of.
 _IS_TABLE = "c.relkind IN ('r', 'p') AND NOT c.relispartition AND c.relpersistence = 'p'"
@@ -61,6 +63,14 @@ class SourceTable:
         """As FROM and a publication name it. Tables that inherit from it have rows of their own; partitions are what a
         partitioned table has."""
         return self.qualified if self.kind == "p" else f"ONLY {self.qualified}"
+
+
+def decimal_of(modifier: int) -> tuple[int, int] | None:
+    """Precision and scale of a numeric column; None where no DECIMAL here has all its digits."""
+    if modifier < 4:
+        return None
+    precision, scale = (modifier - 4) >> 16, (modifier - 4) & 0x7FF  # a negative scale is a large one here
+    return (precision, scale) if precision <= DECIMAL_DIGITS_MAX and scale <= precision else None
 
 
 def quoted(name: str) -> str:

@@ -105,6 +105,23 @@ def test_views_over_a_table(server: LiveServer, source: psycopg.Connection[Any])
     end_accounts(server, source)
 
 
+def test_numbers_keep_all_their_digits(server: LiveServer, source: psycopg.Connection[Any]) -> None:
+    """Those that there is no DECIMAL for are texts, of the rows that were there and of changes."""
+    source.execute("CREATE TABLE digits (id int PRIMARY KEY, n numeric, wide numeric(50, 10), d numeric(9, 2))")
+    values = "'1.50', '1234567890123456789012345678901234567890.0123456789', 7.10"
+    source.execute(f"INSERT INTO digits VALUES (1, {values})")
+    server.run(
+        "CREATE CHANGELOG digits WITH ('store' = pg)",
+        "CREATE MATERIALIZED VIEW digits_now AS SELECT id, n, wide, d FROM digits",
+    )
+    theirs = "SELECT id, n::text, wide::text, d FROM digits"
+    wait_rows(server, "SELECT id, n, wide, d FROM digits_now", source.execute(theirs).fetchall())
+    source.execute(f"INSERT INTO digits VALUES (2, {values}), (3, '1e-30', -1, -1)")
+    wait_rows(server, "SELECT id, n, wide, d FROM digits_now", source.execute(theirs).fetchall())
+    server.run("DROP MATERIALIZED VIEW digits_now", "DROP CHANGELOG digits")
+    source.execute("DROP TABLE digits")
+
+
 def test_a_database_that_answers_nothing_holds_up_nobody_else(
     server: LiveServer, source: psycopg.Connection[Any], own_postgres: LogicalPostgres
 ) -> None:
