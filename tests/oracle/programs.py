@@ -457,7 +457,9 @@ class ProgramWriter:
         rng = self._rng
         keys = [*source.must_group, *rng.sample(source.keys, k=rng.choice((0, 1, 1, 2)))]
         where, clauses = self._where(source)
-        ours, theirs, used = [], [], []
+        ours: list[str] = []
+        theirs: list[str] = []
+        used: list[str] = []
         for i in range(rng.randint(2, 4)):
             call = rng.choice((*_ORDERED, *_MORE_CALLS, *_MORE_CALLS))
             words = rng.choice(source.numbers), rng.choice(source.keys), rng.choice(source.conditions)

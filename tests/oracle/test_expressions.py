@@ -240,10 +240,11 @@ def _spark_errors() -> tuple[type[Exception], ...]:
 
 
 def _one_by_one(one: Asked, ask: Any, judge: Any, stricter: Counter[str]) -> Iterator[str]:
+    failures: tuple[type[Exception], ...] = (*_spark_errors(), duckdb.Error)
     for id_ in one.values:
         try:
             value = ask(id_)
-        except (*_spark_errors(), duckdb.Error) as error:
+        except failures as error:
             stricter[f"{one.text[:60]}: {str(error)[:110]!r}"] += 1
         else:
             told = list(judge(one, {id_: value}))
@@ -311,7 +312,7 @@ def _same(ours: Any, theirs: Any, kind: Kind) -> bool:
             return math.isnan(theirs) and math.isnan(ours)
         return math.isclose(ours, theirs, rel_tol=1e-6 if kind is Kind.FLOAT else 1e-8, abs_tol=1e-12)
     if isinstance(theirs, Decimal):
-        return abs(ours - theirs) <= abs(theirs) * Decimal("1e-9")
+        return bool(abs(ours - theirs) <= abs(theirs) * Decimal("1e-9"))
     return bool(ours == theirs)
 
 
