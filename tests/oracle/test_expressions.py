@@ -106,6 +106,7 @@ def questions(postgres_server: Any) -> Questions:
     return Questions(given, asked)
 
 
+@pytest.mark.night
 @pytest.mark.spark
 def test_spark_gives_what_postgresql_gives(spark: Any, questions: Questions) -> None:
     stricter: Counter[str] = Counter()
