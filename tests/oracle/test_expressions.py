@@ -154,6 +154,7 @@ def _asked(connection: Any, text: str, count: int) -> Asked | str:
     if {failed for _, _, failed in found} & {"42883", "42804", "42601", "42725", "42846", "0A000", "42P18"}:
         return f"PostgreSQL: {found[0][2]}"
     kind = node.type.kind
+    found = [each for each in found if not (each[1] or "").endswith(" BC")]  # years before 1 have another text here
     values = {id_: _read(kind, value) for id_, value, failed in found if failed is None}
     refused = {id_: failed for id_, _, failed in found if failed is not None}
     if kind is Kind.DECIMAL:  # numerics have no NaN and no infinity here
