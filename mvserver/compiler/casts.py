@@ -64,7 +64,8 @@ def cast_text(text: str, source: SqlType, target: SqlType, *, safe: bool = False
     if two is Kind.DECIMAL and one in (Kind.FLOAT, Kind.DOUBLE):
         # PostgreSQL takes the 15 (6) digits that a double (real) surely has.
         digits = 14 if one is Kind.DOUBLE else 5
-        return f"{cast}(format_string('%.{digits}e', CAST({text} AS DOUBLE)) AS {spark_type(target)})"
+        read = f"{cast}(format_string('%.{digits}e', mv_wide) AS {spark_type(target)})"  # which writes NULL as a word
+        return bound_once("mv_wide", f"CAST({text} AS DOUBLE)", f"CASE WHEN mv_wide IS NOT NULL THEN {read} END")
     if one is Kind.VARCHAR:
         return _from_text(text, target, cast, safe=safe)
     if two is Kind.TIME and one in _DATES:

@@ -9,9 +9,7 @@ from __future__ import annotations
 
 import datetime as dt
 import json
-import math
 import random
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
@@ -22,20 +20,13 @@ EPOCH = dt.datetime(2024, 5, 17, 12)
 LAST = EPOCH + dt.timedelta(days=1)  # of a last record in each partition, which moves all watermarks past the others
 KEYS = ("a", "b", "c", "d", "é", "")
 
-_ORDERS = (
-    "id BIGINT, k VARCHAR, g INTEGER, amount DECIMAL(12, 2), q BIGINT, x DOUBLE, ok BOOLEAN, ts TIMESTAMP, y REAL, "
-    "big DECIMAL(30, 10), born DATE, seen_at TIMESTAMP_LTZ, hour TIME"
-)
+_ORDERS = "id BIGINT, k VARCHAR, g INTEGER, amount DECIMAL(12, 2), q BIGINT, x DOUBLE, ok BOOLEAN, ts TIMESTAMP"
 _ITEM = "STRUCT<itemId BIGINT, unitPrice DECIMAL(12, 2), subItem STRUCT<tagName VARCHAR>>"
 ORDERS = f"{_ORDERS}, item {_ITEM}, items ARRAY<{_ITEM}>, byTag MAP<VARCHAR, {_ITEM}>"
 _NESTED = {"item": "item", "items": "item[]", "bytag": "jsonb"}  # in PostgreSQL
 PAYMENTS = "pid BIGINT, pk VARCHAR, paid DECIMAL(12, 2), ts TIMESTAMP"
-CUSTOMERS = "ck VARCHAR, region VARCHAR, level INTEGER, ts TIMESTAMP, score DOUBLE, quota DECIMAL(20, 4)"
-_PG = {"VARCHAR": 'text COLLATE "C"', "DOUBLE": "double precision", "TIMESTAMP_LTZ": "timestamptz"}
-_DOUBLES = (0.0, -0.0, 0.5, -1.25, 1e9, 2.5, -2.5, 1e-7, float("nan"), float("inf"), float("-inf"))
-_DATES = tuple(map(dt.date.fromisoformat, ("1969-12-31", "1900-02-28", "2024-02-29", "0002-01-01", "2100-01-01")))
-_BEFORE_1970 = dt.datetime(1969, 12, 31, 23, tzinfo=dt.UTC)
-_TIMES = (dt.time(0), dt.time(23, 59, 59, 999_999), dt.time(12, 30))
+CUSTOMERS = "ck VARCHAR, region VARCHAR, level INTEGER, ts TIMESTAMP"
+_PG = {"VARCHAR": 'text COLLATE "C"', "DOUBLE": "double precision"}
 
 
 @dataclass(frozen=True)
@@ -50,9 +41,7 @@ class Record:
     seen: dt.datetime | None = None
 
     def payload(self) -> bytes | None:
-        if self.value is None:
-            return None
-        return json.dumps({name: _spelled(value) for name, value in self.value.items()}, default=_text).encode()
+        return None if self.value is None else json.dumps(self.value, default=_text).encode()
 
 
 @dataclass(frozen=True)
@@ -96,20 +85,13 @@ def _of_postgres(value: Any) -> Any:
     return value
 
 
-def _spelled(value: Any) -> Any:
-    """What JSON has no form of: digits beyond a double's, and doubles that are no numbers."""
-    if isinstance(value, float) and not math.isfinite(value):
-        return "NaN" if math.isnan(value) else f"{'-' * (value < 0)}Infinity"
-    return str(value) if isinstance(value, Decimal) and abs(value.adjusted()) > 10 else value
-
-
 def _text(value: object) -> object:
     if isinstance(value, Item):
         return value.fields()
     if isinstance(value, Decimal):
         return float(value)
-    assert isinstance(value, dt.date | dt.time)
-    return str(value)
+    assert isinstance(value, dt.datetime)
+    return value.isoformat(sep=" ")
 
 
 @dataclass
@@ -125,11 +107,7 @@ class Topic:
         return [self.records[a:b] for a, b in zip([0, *cuts], [*cuts, len(self.records)], strict=True)]
 
     def column_names(self) -> list[str]:
-        return [name for name, _ in self.typed_columns()]
-
-    def typed_columns(self) -> list[tuple[str, str]]:
-        parts = re.split(r", (?![0-9])", self.columns)
-        return [(name, kind) for name, kind in (part.split(" ", 1) for part in parts)]
+        return [part.strip().split(" ")[0] for part in self.columns.replace("(12, 2)", "").split(",")]
 
 
 def orders(rng: random.Random, count: int) -> Topic:
@@ -140,16 +118,11 @@ def orders(rng: random.Random, count: int) -> Topic:
             "g": _maybe(rng, rng.randint(-2, 3)),
             "amount": _maybe(rng, Decimal(rng.randint(-50_000, 90_000)).scaleb(-2)),
             "q": _maybe(rng, rng.choice((0, 1, 2, 7, rng.randint(-(10**12), 10**12)))),
-            "x": _maybe(rng, rng.choice((*_DOUBLES, rng.uniform(-9, 9)))),
+            "x": _maybe(rng, rng.choice((0.0, 0.5, -1.25, 1e9, rng.uniform(-9, 9)))),
             "ok": _maybe(rng, rng.random() < 0.5),
             "item": _maybe(rng, _item(rng)),
             "items": _maybe(rng, [_item(rng) for _ in range(rng.randint(0, 3))]),
             "bytag": _maybe(rng, {rng.choice("aAb"): _item(rng) for _ in range(rng.randint(0, 3))}),
-            "y": _maybe(rng, rng.choice(_DOUBLES[:4] + _DOUBLES[5:7] + _DOUBLES[-3:])),
-            "big": _maybe(rng, Decimal(rng.choice((0, 1, -1, rng.randint(-(10**29), 10**29)))).scaleb(-10)),
-            "born": _maybe(rng, rng.choice(_DATES)),
-            "seen_at": _maybe(rng, _BEFORE_1970 + dt.timedelta(minutes=rng.randint(0, 99))),
-            "hour": _maybe(rng, rng.choice(_TIMES)),
         }
 
     return Topic("orders", _ORDERS, list(_timed(rng, count, row)))
@@ -181,17 +154,10 @@ def customers(rng: random.Random, count: int) -> Topic:
             continue
         at += dt.timedelta(seconds=rng.randint(0, 20))
         come_to[partition] = at
-        value = {
-            "ck": key,
-            "region": rng.choice(("north", "south", None)),
-            "level": rng.randint(0, 4),
-            "ts": at,
-            "score": _maybe(rng, rng.choice(_DOUBLES)),
-            "quota": _maybe(rng, Decimal(rng.randint(-(10**19), 10**19)).scaleb(-4)),
-        }
+        value = {"ck": key, "region": rng.choice(("north", "south", None)), "level": rng.randint(0, 4), "ts": at}
         records.append(Record(partition, key, value, at))
     for partition in range(PARTITIONS):
-        value = {"ck": f"last {partition}", "region": None, "level": None, "ts": LAST, "score": None, "quota": None}
+        value = {"ck": f"last {partition}", "region": None, "level": None, "ts": LAST}
         records.append(Record(partition, f"last {partition}", value, LAST))
     return Topic("customers", CUSTOMERS, records)
 
@@ -222,7 +188,10 @@ def load(connection: Any, topics: Sequence[Topic]) -> None:
     connection.execute('CREATE TYPE pg_temp.subitem AS (tagname text COLLATE "C")')
     connection.execute("CREATE TYPE pg_temp.item AS (itemid bigint, unitprice numeric(12, 2), subitem pg_temp.subitem)")
     for topic in topics:
-        columns = ", ".join(f"{name} {_PG.get(kind, kind)}" for name, kind in topic.typed_columns())
+        columns = ", ".join(
+            f"{name} {_PG.get(kind, kind)}"
+            for name, kind in (part.strip().split(" ", 1) for part in topic.columns.replace("(12, 2)", "").split(","))
+        ).replace("DECIMAL", "DECIMAL(12, 2)")
         names = topic.column_names()
         if topic.name == "orders":
             columns += "".join(f", {name} {kind.replace('item', 'pg_temp.item')}" for name, kind in _NESTED.items())

@@ -106,6 +106,7 @@ def questions(postgres_server: Any) -> Questions:
     return Questions(given, asked)
 
 
+@pytest.mark.night
 @pytest.mark.spark
 def test_spark_gives_what_postgresql_gives(spark: Any, questions: Questions) -> None:
     stricter: Counter[str] = Counter()
@@ -153,6 +154,7 @@ def _asked(connection: Any, text: str, count: int) -> Asked | str:
     if {failed for _, _, failed in found} & {"42883", "42804", "42601", "42725", "42846", "0A000", "42P18"}:
         return f"PostgreSQL: {found[0][2]}"
     kind = node.type.kind
+    found = [each for each in found if not (each[1] or "").endswith(" BC")]  # years before 1 have another text here
     values = {id_: _read(kind, value) for id_, value, failed in found if failed is None}
     refused = {id_: failed for id_, _, failed in found if failed is not None}
     if kind is Kind.DECIMAL:  # numerics have no NaN and no infinity here
@@ -240,10 +242,11 @@ def _spark_errors() -> tuple[type[Exception], ...]:
 
 
 def _one_by_one(one: Asked, ask: Any, judge: Any, stricter: Counter[str]) -> Iterator[str]:
+    failures: tuple[type[Exception], ...] = (*_spark_errors(), duckdb.Error)
     for id_ in one.values:
         try:
             value = ask(id_)
-        except (*_spark_errors(), duckdb.Error) as error:
+        except failures as error:
             stricter[f"{one.text[:60]}: {str(error)[:110]!r}"] += 1
         else:
             told = list(judge(one, {id_: value}))
@@ -311,7 +314,7 @@ def _same(ours: Any, theirs: Any, kind: Kind) -> bool:
             return math.isnan(theirs) and math.isnan(ours)
         return math.isclose(ours, theirs, rel_tol=1e-6 if kind is Kind.FLOAT else 1e-8, abs_tol=1e-12)
     if isinstance(theirs, Decimal):
-        return abs(ours - theirs) <= abs(theirs) * Decimal("1e-9")
+        return bool(abs(ours - theirs) <= abs(theirs) * Decimal("1e-9"))
     return bool(ours == theirs)
 
 

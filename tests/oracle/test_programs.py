@@ -192,15 +192,7 @@ def _difference(found: list[tuple[Any, ...]], expected: list[tuple[Any, ...]]) -
 
 def _plain(row: tuple[Any, ...]) -> tuple[Any, ...]:
     """Averages have six digits at least here, and more there."""
-    return tuple(map(_plain_value, row))
-
-
-def _plain_value(value: Any) -> Any:
-    if isinstance(value, list):
-        return [_plain_value(item) for item in value]
-    if isinstance(value, float):
-        return value + 0.0  # -0 equals 0
-    return round(value, 4).normalize() if isinstance(value, Decimal) else value
+    return tuple(round(value, 4).normalize() if isinstance(value, Decimal) else value for value in row)
 
 
 def _order(row: tuple[Any, ...]) -> list[tuple[bool, str]]:
@@ -208,12 +200,7 @@ def _order(row: tuple[Any, ...]) -> list[tuple[bool, str]]:
 
 
 def _same(a: tuple[Any, ...], b: tuple[Any, ...]) -> bool:
-    return all(map(_equal, a, b))
-
-
-def _equal(x: Any, y: Any) -> bool:
-    if isinstance(x, list) and isinstance(y, list):
-        return len(x) == len(y) and all(map(_equal, x, y))
-    if isinstance(x, float) and isinstance(y, float):
-        return math.isclose(x, y, rel_tol=1e-9, abs_tol=1e-6) or (math.isnan(x) and math.isnan(y))
-    return bool(x == y)
+    return all(
+        math.isclose(x, y, rel_tol=1e-9) if isinstance(x, float) and isinstance(y, float) else x == y
+        for x, y in zip(a, b, strict=True)
+    )

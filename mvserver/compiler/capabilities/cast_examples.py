@@ -70,6 +70,8 @@ CAST_EXAMPLES: tuple[Example, ...] = (
     fails(_column("12345", "text", "numeric(4,1)"), "22003"),
     _text(_column("0.1", "double precision", "numeric(10,4)"), "0.1000"),
     _text(_column("1.005", "double precision", "numeric(10,2)"), "1.01"),
+    _text("CAST(CAST(nullif(lower('X'), 'x') AS double precision) AS numeric(10,2))", None),
+    _text("CAST(CAST(nullif(lower('X'), 'x') AS real) AS numeric(10,2))", None),
     _text(_column("1.25", "real", "numeric(10,1)"), "1.3"),
     fails(_column("1e300", "double precision", "numeric(10,2)"), "22003"),
     _text("CAST(123.456 AS numeric(5,1))", "123.5"),
