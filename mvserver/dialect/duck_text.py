@@ -139,12 +139,12 @@ class _Generator(_Asking):
         for number, argument in enumerate(arguments):
             if not isinstance(argument, _CONSTANTS + _OTHER):
                 packed.append(f"'a{number}': {self.sql(argument)}")
-                name = exp.Var(this=f"{_ONCE}['a{number}']")
-                argument.replace(name)
-                bound.append((name, argument))
+                place = exp.Var(this=f"{_ONCE}['a{number}']")
+                argument.replace(place)
+                bound.append((place, argument))
         text = f"list_transform([{{{', '.join(packed)}}}], lambda {_ONCE}: {super().sql(node)})[1]"
-        for name, argument in bound:  # what is sorted by in WITHIN GROUP is written twice
-            name.replace(argument)
+        for taken, argument in bound:  # what is sorted by in WITHIN GROUP is written twice
+            taken.replace(argument)
         return text
 
     def _is_bound_once(self, macro: Macro, arguments: Sequence[exp.Expr]) -> bool:
