@@ -15,7 +15,6 @@ from mvserver.front import Backend, ServedViews
 from mvserver.pgwire.authentication import PasswordAuthentication
 from mvserver.pgwire.server import PgWireServer
 from mvserver.pgwire.tls import Tls
-from mvserver.pgwire.tls import load as load_tls
 
 if TYPE_CHECKING:
     from mvserver.http.server import HttpServer
@@ -28,12 +27,6 @@ def password_check(catalog: Catalog, settings: config.ServerSettings) -> Passwor
     first_password.require(catalog)
     source = CatalogPasswords(catalog)
     return PasswordCheck(source, secret=source.secret(), md5=settings.authentication == "md5")
-
-
-def tls_of(settings: config.ServerSettings) -> Tls | None:
-    if settings.tls == "off" or settings.tls_certificate is None or settings.tls_key is None:
-        return None
-    return load_tls(settings.tls_certificate, settings.tls_key, required=settings.tls == "required")
 
 
 async def start_wire(

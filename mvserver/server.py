@@ -62,7 +62,8 @@ from mvserver.stores import StoreRegistry
 from mvserver.streaming.engine import Engine
 from mvserver.streaming.live_relations import finished_relation, live_relations
 from mvserver.streaming.queries.engine_services import EngineServices
-from mvserver.streaming.spark.launch import LaunchedAhead
+from mvserver.streaming.spark.launch import Launched, LaunchedAhead, launch
+from mvserver.streaming.spark.options import SparkOptions
 from mvserver.streaming.spark.supervisor import Supervision
 from spark_sinks.duckdb.ledger.commits import Commits
 from spark_sinks.duckdb.ledger.damage import user_error
@@ -75,13 +76,12 @@ _log = logging.getLogger(__name__)
 _LOOK_EVERY_S = 0.05
 
 
-def serve(settings: config.ServerSettings, password: str | None, launch: LaunchedAhead) -> int:
+def serve(settings: config.ServerSettings, password: str | None, tls: Tls | None, launch: LaunchedAhead) -> int:
     """Serves until SIGTERM or SIGINT; a second one ends the process at once. Returns the exit code, or START_ANEW.
 
     ``password`` is that of the first superuser, where it was given with the start."""
     # Statements wait for each other's turn of the interpreter; a short turn keeps look-ups fast beside long ones.
     sys.setswitchinterval(0.001)
-    tls = front_ends.tls_of(settings)
     with _open_rooms(settings, launch) as rooms:
         first_password.provide(rooms.catalog, password, settings.password_encryption)
         rooms.collector.start()
@@ -92,11 +92,11 @@ def serve(settings: config.ServerSettings, password: str | None, launch: Launche
 def _open_rooms(settings: config.ServerSettings, launch: LaunchedAhead) -> Rooms:
     """Damage that shows while the rooms are made is noted, and the file set aside by the second opening."""
     try:
-        return Rooms(settings, launch)
+        return Rooms(settings, launch=launch)
     except Exception as error:
         if not Database.watch_of(settings.data_dir / VIEWS_FILE).notice(error):
             raise
-    return Rooms(settings, launch)
+    return Rooms(settings, launch=launch)
 
 
 def _new_event_loop() -> asyncio.AbstractEventLoop:
@@ -185,16 +185,24 @@ class Rooms:
     """All rooms, opened in the order of the start and closed in the reverse."""
 
     def __init__(
-        self, settings: config.ServerSettings, launch: LaunchedAhead, kinds: Sequence[StoreKind[Any]] = KINDS
+        self,
+        settings: config.ServerSettings,
+        kinds: Sequence[StoreKind[Any]] = KINDS,
+        launch: Callable[[SparkOptions], Launched] = launch,
     ) -> None:
         self._close = contextlib.ExitStack()
         try:
-            self._open(settings, launch, kinds)
+            self._open(settings, kinds, launch)
         except BaseException:
             self._close.close()
             raise
 
-    def _open(self, settings: config.ServerSettings, launch: LaunchedAhead, kinds: Sequence[StoreKind[Any]]) -> None:
+    def _open(
+        self,
+        settings: config.ServerSettings,
+        kinds: Sequence[StoreKind[Any]],
+        launch: Callable[[SparkOptions], Launched],
+    ) -> None:
         rewriter, extensions = load_rewriter(settings.rewriter), load_extensions(settings.extensions)
         data = settings.data_dir
         for folder in (data / "files", settings.store_config_dir, settings.jar_dir):

@@ -14,6 +14,8 @@ from pathlib import Path
 from mvserver import config, first_password, masking, sqlstates
 from mvserver.errors import SqlError
 from mvserver.observability import set_up_logging
+from mvserver.pgwire.tls import Tls
+from mvserver.pgwire.tls import load as load_tls
 from mvserver.private_files import keep_private
 from mvserver.spark_choice import spark_options
 from mvserver.streaming.spark.launch import LaunchedAhead
@@ -23,6 +25,7 @@ from spark_sinks.kinds import secret_keys
 def run(settings: config.ServerSettings) -> int:
     """What :func:`mvserver.server.serve` returns."""
     masking.declare(secret_keys())
+    tls = _tls(settings)
     set_up_logging(settings.log_level.upper())
     password = first_password.take()  # out of the environment, before a process is made that would inherit it
     keep_private(settings.data_dir, settings.data_dir / "files")
@@ -32,7 +35,13 @@ def run(settings: config.ServerSettings) -> int:
             from mvserver.server import serve
         finally:
             gc.enable()
-        return serve(settings, password, launch)
+        return serve(settings, password, tls, launch)
+
+
+def _tls(settings: config.ServerSettings) -> Tls | None:
+    if settings.tls == "off" or settings.tls_certificate is None or settings.tls_key is None:
+        return None
+    return load_tls(settings.tls_certificate, settings.tls_key, required=settings.tls == "required")
 
 
 @contextmanager

@@ -28,13 +28,13 @@ START_TIMEOUT_S = 30.0
 def refusal(patch: pytest.MonkeyPatch, folder: Path, *arguments: str, **variables: str) -> str:
     """What ``mvserver serve`` prints when it ends with 2 before it serves. In this process: a start of its own is a
     second of imports."""
-    from mvserver import cli, server
+    from mvserver import cli, start
 
     told = io.StringIO()
     with patch.context() as patched, contextlib.redirect_stderr(told):
         patched.setattr(os, "_exit", sys.exit)
         patched.setattr(logging, "shutdown", lambda: None)
-        patched.setattr(server, "set_up_logging", lambda level: None)
+        patched.setattr(start, "set_up_logging", lambda level: None)
         patched.setattr(sys, "setswitchinterval", lambda seconds: None)
         for name in [name for name in os.environ if name.startswith("MVSERVER_")]:
             patched.delenv(name)
