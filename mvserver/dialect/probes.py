@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from itertools import chain
 
 import duckdb
 from sqlglot import exp
@@ -12,6 +13,7 @@ from mvserver.dialect.binding import Bound
 from mvserver.dialect.duck_text import last_written
 from mvserver.dialect.recursive import keep_first_parts
 from mvserver.errors import SqlError
+from mvserver.sql.trees import dismantle
 
 _ALIAS = "_probed"
 
@@ -44,12 +46,15 @@ def bound_in(cursor: duckdb.DuckDBPyConnection, query: exp.Expr, outer: exp.Expr
     whole = inner.copy()
     if outer is not None:
         whole.set("with_", keep_first_parts(outer.copy()))
-    for probe in (whole, *(_within(inner, around, query, outer) if around is not None else ())):
-        try:
-            return binding.bind(cursor, last_written(probe))
-        except SqlError:
-            continue
-    return None
+    try:
+        for probe in chain([whole], _within(inner, around, query, outer) if around is not None else ()):
+            try:
+                return binding.bind(cursor, last_written(probe))
+            except SqlError:
+                continue
+        return None
+    finally:
+        dismantle(inner)
 
 
 def columns_of(
@@ -63,12 +68,15 @@ def columns_of(
     whole.set("joins", None)
     whole.set("laterals", None)
     whole.set("from_", inner.args["from_"].copy())
-    for probe in (whole, *_within(inner, select, source, outer)):
-        try:
-            return binding.bind(cursor, last_written(probe)).names
-        except SqlError:
-            continue
-    return None
+    try:
+        for probe in chain([whole], _within(inner, select, source, outer)):
+            try:
+                return binding.bind(cursor, last_written(probe)).names
+            except SqlError:
+                continue
+        return None
+    finally:
+        dismantle(inner)
 
 
 def probes(items: Sequence[exp.Expr], select: exp.Select, outer: exp.Expr | None) -> Iterator[exp.Select]:
@@ -81,17 +89,28 @@ def probes(items: Sequence[exp.Expr], select: exp.Select, outer: exp.Expr | None
     around = select.find_ancestor(exp.Select)
     if around is not None:
         inner = with_sources([item.copy() for item in items], select, None, before=before)
-        yield from _within(inner, around, select, outer)
+        try:
+            yield from _within(inner, around, select, outer)
+        finally:
+            dismantle(inner)
 
 
 def _within(probe: exp.Select, around: exp.Select, inner: exp.Expr, outer: exp.Expr | None) -> Iterator[exp.Select]:
+    """``probe`` stays the caller's."""
     above: exp.Select | None = around
-    while above is not None:
-        whole = _around(probe, above, inner, outer)
-        if whole is not None:
-            yield whole
-            probe = _around(probe, above, inner, None) or probe
-        inner, above = above, above.find_ancestor(exp.Select)
+    wider: exp.Select | None = None
+    try:
+        while above is not None:
+            whole = _around(wider or probe, above, inner, outer)
+            if whole is not None:
+                yield whole
+                narrower, wider = wider, _around(wider or probe, above, inner, None)
+                if narrower is not None:
+                    dismantle(narrower)
+            inner, above = above, above.find_ancestor(exp.Select)
+    finally:
+        if wider is not None:
+            dismantle(wider)
 
 
 def innermost(probe: exp.Select) -> exp.Select:
@@ -120,7 +139,8 @@ def with_sources(
     items: Sequence[exp.Expr], select: exp.Select, outer: exp.Expr | None, *, before: exp.Expr | None = None
 ) -> exp.Select:
     """A SELECT of ``items`` over what ``select`` reads, to learn their types; they become a part of it.
-    ``outer`` is the whole query's WITH. Only the sources ``before`` a sub-query are taken where one is given."""
+    ``outer`` is the whole query's WITH. Only the sources ``before`` a sub-query are taken where one is given; a
+    condition of a join has both sides before it."""
     probe = exp.Select(expressions=[exp.alias_(item, f"a{n}", copy=False) for n, item in enumerate(items)])
     last = None if before is None else _part_of(select, before)
     for key in ("from_", "joins", "laterals"):
@@ -129,7 +149,12 @@ def with_sources(
             continue
         if isinstance(value, list):
             end = next((number for number, part in enumerate(value) if part is last), len(value))
-            probe.set(key, [part.copy() for part in value[:end]])
+            parts = [part.copy() for part in value[:end]]
+            if last is not None and end < len(value) and _is_in_condition(last, before):
+                joined = last.copy()
+                joined.set("on", exp.true())  # as written it may not bind yet
+                parts.append(joined)
+            probe.set(key, parts)
         elif value is not None:
             probe.set(key, value.copy())
     own = select.args.get("with_")
@@ -141,6 +166,16 @@ def with_sources(
     elif clauses:
         probe.set("with_", keep_first_parts(clauses[0].copy()))
     return probe
+
+
+def _is_in_condition(join: exp.Expr, inner: exp.Expr | None) -> bool:
+    condition = join.args.get("on")
+    part = inner
+    while part is not None and part is not join:
+        if part is condition:
+            return True
+        part = part.parent
+    return False
 
 
 def _source_with(select: exp.Select, item: exp.Expr) -> exp.Expr | None:

@@ -87,3 +87,5 @@ SELECT date_trunc('century', ts), date_trunc('decade', ts), date_trunc('millenni
 SELECT date_trunc('decade', tz, 'Europe/Berlin'), date_trunc('century', tz, 'America/New_York') FROM notes ORDER BY id
 SELECT t1.d, percentile_disc(0.5) WITHIN GROUP (ORDER BY (t1.j::jsonb ->> 'a')) AS c1 FROM facts AS t1 GROUP BY 1 ORDER BY 1
 SELECT percentile_disc(0.5) WITHIN GROUP (ORDER BY initcap(j::jsonb ->> 'a')), mode() WITHIN GROUP (ORDER BY j::jsonb ->> 'a') FROM facts
+SELECT a.id, b.id FROM facts a JOIN things b ON round(b.f8) = a.i2 + 1 ORDER BY 1, 2
+SELECT a.id, b.id FROM facts a JOIN things b ON EXISTS (SELECT 1 FROM notes n WHERE n.f4::text < b.f8::text AND n.id = a.id) ORDER BY 1, 2
