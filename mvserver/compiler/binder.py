@@ -41,7 +41,7 @@ from mvserver.errors import SqlError
 from mvserver.sql import types as t
 from mvserver.sql.names import OWN_FUNCTION
 from mvserver.sql.nodes import position_of
-from mvserver.sql.types import Kind, SqlType
+from mvserver.sql.types import FLOAT_KINDS, Kind, SqlType
 from mvserver.types.intervals import unit_of
 
 Aggregator = Callable[[AggregateText], Expression]
@@ -454,7 +454,7 @@ _OF_ROWS = (ColumnReference, KeyReference, AggregateReference)
 def _mixes_precisions(operands: Sequence[Expression]) -> bool:
     """Whether binary and other numbers meet, so that it matters which of them are compared with each other."""
     kinds = {each.type.kind for each in operands if each.type.is_numeric}
-    return len(kinds) > 1 and not kinds.isdisjoint((Kind.FLOAT, Kind.DOUBLE))
+    return len(kinds) > 1 and not kinds.isdisjoint(FLOAT_KINDS)
 
 
 def _in_range(subject: Expression, low: Expression, high: Expression, position: int | None) -> Expression:

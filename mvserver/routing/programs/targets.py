@@ -23,11 +23,11 @@ from mvserver.routing.programs.declarations import Columns, Declaration
 from mvserver.routing.programs.schemas import SchemaField, TopicSchema
 from mvserver.session.context import SessionContext
 from mvserver.sql.statements.base import Value
-from mvserver.sql.types import Kind, parse_type
+from mvserver.sql.types import INTEGER_KINDS, Kind, parse_type
 from spark_sinks.decode.avro_format import AVRO
 
 _PRIMITIVES = {"INT": "INTEGER", "LONG": "BIGINT", "STRING": "VARCHAR", "BYTES": "VARBINARY"}
-_WIDER = {"LONG": (Kind.SMALLINT, Kind.INTEGER), "STRING": (Kind.SMALLINT, Kind.INTEGER, Kind.BIGINT)}
+_WIDER = {"LONG": INTEGER_KINDS - {Kind.BIGINT}, "STRING": INTEGER_KINDS}
 _STRUCTURED = {"JSON": "json", "AVRO": "avro", "CSV": "csv", "PROTOBUF": "protobuf", "XML": "xml"}
 _WRITTEN = tuple(_STRUCTURED.values())  # that a target takes over from its source
 
