@@ -57,7 +57,7 @@ fast: venv
 	$(BIN)/python -m pytest -q -n auto --dist loadfile -m "not (spark or kafka or kinesis or postgres or registry or snowflake or large or slow or night)" $(ROOMS)
 
 # The modules with tests that need services; the others need not even be read for these.
-WITH_SERVICES = $(shell grep -rlE 'mark\.(spark|kafka|kinesis|registry)\b' tests --include='test_*.py')
+WITH_SERVICES = $(shell grep -rlE 'mark\.(spark|kafka|kinesis|registry)\b' tests --include='test_*.py' | sort)
 # Two processes, each with a Spark and brokers of its own: one computes while the other waits for its services.
 test: venv
 	$(BIN)/python -m pytest -q -n auto --dist loadfile --no-loadscope-reorder -m "not spark and not kafka and not kinesis and not registry and not night"

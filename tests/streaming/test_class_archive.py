@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import os
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Mapping, Sequence
@@ -12,12 +15,9 @@ from typing import Any
 import pytest
 
 from mvserver.spark_java import jvm_command
-from mvserver.spark_jvm import start_jvm
 from mvserver.streaming.spark import class_archive
 from mvserver.streaming.spark.class_archive import OPTIONS, ClassArchives, make_beside
 from mvserver.streaming.spark.options import SparkOptions, class_settings, jvm_settings
-from mvserver.streaming.spark.pyspark_state import forget_jvm
-from mvserver.streaming.spark.session import start_session
 from tests.services import class_archives
 
 SETTINGS = {OPTIONS: "-Xss8m", "spark.driver.memory": "2g"}
@@ -136,6 +136,20 @@ def test_the_maker_ends_with_who_asked_for_it(archives: ClassArchives) -> None:
     assert [each.name for each in archives.folder.iterdir()] == ["making"]
 
 
+_COUNTING = """
+import json, sys
+from pathlib import Path
+from mvserver.spark_jvm import start_jvm
+from mvserver.streaming.spark.options import SparkOptions
+from mvserver.streaming.spark.session import start_session
+jvm = start_jvm(json.loads(sys.argv[1]))
+session = start_session(SparkOptions("local[1]", work_directory=Path(sys.argv[2])), jvm.environment)
+print(session.range(3).count())
+session.stop()
+jvm.stop()
+"""
+
+
 @pytest.mark.spark
 @pytest.mark.parametrize("damaged", [False, True])
 def test_spark_takes_its_classes_from_the_archive_and_a_damaged_one_is_left_aside(
@@ -152,14 +166,16 @@ def test_spark_takes_its_classes_from_the_archive_and_a_damaged_one_is_left_asid
         options = SparkOptions("local[1]", "512m", archives=mine, class_path=class_archives.jars)
     log = tmp_path / "classes.log"
     given = jvm_settings(options, tmp_path)
-    jvm = start_jvm(jvm_command({**given, OPTIONS: f"{given[OPTIONS]} -Xlog:class+load:file={log}"}))
-    try:
-        session = start_session(SparkOptions("local[1]", work_directory=tmp_path / "spark"), jvm.environment)
-        assert session.range(3).count() == 3
-        session.stop()
-    finally:
-        jvm.stop()
-        forget_jvm()
+    command = jvm_command({**given, OPTIONS: f"{given[OPTIONS]} -Xlog:class+load:file={log}"})
+    # In a process of its own: the tests around have a session in this one.
+    told = subprocess.run(
+        [sys.executable, "-c", _COUNTING, json.dumps(command), str(tmp_path / "spark")],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert told.stdout.split() == ["3"], told.stderr
     mapped = sum("org.apache.spark" in line and "(top)" in line for line in log.read_text().splitlines())
     assert mapped == 0 if damaged else mapped > 1_000
 
