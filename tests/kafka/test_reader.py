@@ -7,6 +7,7 @@ import sys
 import time
 import uuid
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -21,6 +22,7 @@ from mvserver.sql.types import parse_type
 from mvserver.streaming.spark.types import spark_type
 from spark_sinks.base import Position, SinkRecords
 from spark_sinks.jars import Connector, Jar, default_ivy_home
+from spark_sinks.kafka import source
 from spark_sinks.kafka.client import KafkaClient
 from spark_sinks.kafka.jars import CONNECTOR
 from spark_sinks.kafka.metadata import METADATA_TYPE
@@ -379,8 +381,11 @@ def test_jars_that_cannot_be_had_are_named(kafka_spark: SparkSession, tmp_path: 
     assert str(tmp_path) in caught.value.hint
 
 
-def test_a_log_in_that_needs_the_jars_from_the_start_is_told_so(kafka_spark: SparkSession) -> None:
-    """This session was given them while it ran."""
+def test_a_log_in_that_needs_the_jars_from_the_start_is_told_so(
+    kafka_spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A session that was given them while it ran has none of their files on the class path."""
+    monkeypatch.setattr(source, "CONNECTOR", replace(CONNECTOR, marks=("of/a/jar/that/came/later.class",)))
     tokens = {
         "sasl.mechanism": "OAUTHBEARER",
         "sasl.oauthbearer.token.endpoint.url": "https://127.0.0.1:1/token",
