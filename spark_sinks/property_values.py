@@ -10,7 +10,6 @@ from typing import Any
 from mvserver import sqlstates
 from mvserver.errors import SqlError
 
-CHECK_CREDENTIALS = "Check the properties of the store that say who the server is, and where the store is."
 """The hint where a store does not know who asks."""
 _REGION_OF_S3 = re.compile(r"(?!\d+$)(?!-)[A-Za-z0-9-]{1,63}(?<!-)")  # services that speak its protocol have others
 
@@ -43,6 +42,16 @@ def stripped(key: str, value: object) -> str:
     if not isinstance(value, str) or not value.strip() or "\0" in value:
         raise SqlError(sqlstates.INVALID_PARAMETER_VALUE, f'property "{key}" must be a text')
     return value.strip()
+
+
+def credentials_refused(store: str, detail: str | None) -> SqlError:
+    """Where a store does not know who asks."""
+    return SqlError(
+        sqlstates.INSUFFICIENT_PRIVILEGE,
+        f'store "{store}" refuses the credentials',
+        detail=detail,
+        hint="Check the properties of the store that say who the server is, and where the store is.",
+    )
 
 
 def region_of_s3(texts: Mapping[str, str], keys: Sequence[str]) -> str | None:

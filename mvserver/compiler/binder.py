@@ -41,7 +41,7 @@ from mvserver.errors import SqlError
 from mvserver.sql import types as t
 from mvserver.sql.names import OWN_FUNCTION
 from mvserver.sql.nodes import position_of
-from mvserver.sql.types import FLOAT_KINDS, Kind, SqlType
+from mvserver.sql.types import Kind, SqlType
 from mvserver.types.intervals import unit_of
 
 Aggregator = Callable[[AggregateText], Expression]
@@ -451,10 +451,14 @@ class Binder:
 _OF_ROWS = (ColumnReference, KeyReference, AggregateReference)
 
 
+def _is_of_rows(node: Expression) -> bool:
+    return any(isinstance(part, _OF_ROWS) for part in walk(node))
+
+
 def _mixes_precisions(operands: Sequence[Expression]) -> bool:
     """Whether binary and other numbers meet, so that it matters which of them are compared with each other."""
     kinds = {each.type.kind for each in operands if each.type.is_numeric}
-    return len(kinds) > 1 and not kinds.isdisjoint(FLOAT_KINDS)
+    return len(kinds) > 1 and any(each.type.is_approximate for each in operands)
 
 
 def _in_range(subject: Expression, low: Expression, high: Expression, position: int | None) -> Expression:
@@ -466,10 +470,12 @@ def _in_range(subject: Expression, low: Expression, high: Expression, position: 
 
 def _among(subject: Expression, others: Sequence[Expression], position: int | None) -> Expression:
     """IN as PostgreSQL reads it: several constants are a list of one type, anything else is compared by itself."""
-    constants = [each for each in others if not any(isinstance(part, _OF_ROWS) for part in walk(each))]
-    listed = constants if len(constants) > 1 else []
+    listed = [each for each in others if not _is_of_rows(each)]
+    alone: Sequence[Expression] = [each for each in others if _is_of_rows(each)]
+    if len(listed) < 2:
+        listed, alone = [], others
     tests = [call_operator("in", (subject, *listed), position)] if listed else []
-    tests += [call_operator("=", (subject, each), position) for each in others if each not in listed]
+    tests += [call_operator("=", (subject, each), position) for each in alone]
     return reduce(lambda one, other: call_operator("or", (one, other), position), tests)
 
 

@@ -11,7 +11,7 @@ from mvserver import limits, sqlstates
 from mvserver.compiler.capabilities.spark_text import FAILURE_MARK, bound_once, failure, spark_type, string
 from mvserver.compiler.type_names import postgres_name
 from mvserver.errors import SqlError
-from mvserver.sql.types import FLOAT_KINDS, Kind, SqlType
+from mvserver.sql.types import Kind, SqlType
 
 _INTEGERS = frozenset({Kind.TINYINT, Kind.SMALLINT, Kind.INTEGER, Kind.BIGINT})
 _NUMBERS = _INTEGERS | {Kind.FLOAT, Kind.DOUBLE, Kind.DECIMAL}
@@ -108,7 +108,7 @@ def _from_text(text: str, target: SqlType, cast: str, *, safe: bool) -> str:
         # Reading digits takes the square of their number; so long a text is no number of any type here.
         text = f"IF(octet_length({text}) > {limits.NUMBER_TEXT_BYTES_MAX}, concat(left({text}, 50), '...'), {text})"
         # Java would also read digits of other scripts, type suffixes and hexadecimal: a "?" makes the cast refuse them.
-        approximate = kind in FLOAT_KINDS
+        approximate = target.is_approximate
         text = f"regexp_replace({text}, {string(_JAVA_FLOAT if approximate else _NO_NUMBER)}, '?')"
         if approximate:
             return bound_once("mv_text", text, _in_range(target, cast, safe=safe))

@@ -1,7 +1,8 @@
 """Aggregates of users: a group's values are kept as those of ARRAY_AGG, and the function is called with their list.
 
 DuckDB keeps and finishes the groups; only Spark can call the function. So a SELECT with such a call is two: one that
-groups and collects, and one over the changes of its groups, which calls. Whatever becomes of the records of a group,
+groups and collects, and one over the changes of its groups, which calls. So is any other that computes with aggregates
+what DuckDB cannot finish (:func:`spark_computes`). Whatever becomes of the records of a group,
 by late ones, retractions or deletions, its list is that of the records that count, and the answer is computed from it.
 """
 

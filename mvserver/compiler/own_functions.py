@@ -74,15 +74,6 @@ def is_built_in(name: str) -> bool:
     return find(name) is not None or name in AGGREGATES or name in ROW_FUNCTIONS or name in _GRAMMAR
 
 
-def may_be_own(node: exp.Expression) -> bool:
-    """Whether a tree's node is a call that finds a function of a user."""
-    if isinstance(node, exp.Dot) and isinstance(node.expression, exp.Anonymous):
-        return True
-    if not isinstance(node, exp.Anonymous) or isinstance(node.parent, exp.Dot) or is_built_in(str(node.this)):
-        return False
-    return bool(_known.get().named((str(node.this),), None))
-
-
 def own_aggregate(node: exp.Expression) -> tuple[str, ...] | None:
     """The name of a user's aggregate that a tree's node calls, with what is said before it; None: it calls none."""
     if isinstance(node, exp.Dot) and isinstance(node.expression, exp.Anonymous) and isinstance(node.this, exp.Column):

@@ -54,10 +54,10 @@ def _is_star(item: exp.Expr) -> bool:
 
 def _is_concerned(select: exp.Select) -> bool:
     joins = select.args.get("joins") or []
-    return any(map(_is_star, select.expressions)) and any(_is_by_name(join) for join in joins)
+    return any(map(_is_star, select.expressions)) and any(is_by_name(join) for join in joins)
 
 
-def _is_by_name(join: exp.Expr) -> bool:
+def is_by_name(join: exp.Expr) -> bool:
     return bool(join.args.get("using")) or str(join.args.get("method") or "").upper() == "NATURAL"
 
 
@@ -74,7 +74,7 @@ def _columns(cursor: duckdb.DuckDBPyConnection, select: exp.Select, outer: exp.E
         if names is None or not source.alias_or_name:
             return None
         own = [_Column(name, source.alias_or_name) for name in names]
-        if join is None or not _is_by_name(join):
+        if join is None or not is_by_name(join):
             if join is not None and not any(join.args.get(key) for key in ("kind", "side", "on", "method")):
                 finished, found = [*finished, *found], []
             found = [*found, *own]

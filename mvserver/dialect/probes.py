@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain
 
 import duckdb
@@ -47,14 +47,18 @@ def bound_in(cursor: duckdb.DuckDBPyConnection, query: exp.Expr, outer: exp.Expr
     if outer is not None:
         whole.set("with_", keep_first_parts(outer.copy()))
     try:
-        for probe in chain([whole], _within(inner, around, query, outer) if around is not None else ()):
-            try:
-                return binding.bind(cursor, last_written(probe))
-            except SqlError:
-                continue
-        return None
+        return _first_bound(cursor, chain([whole], _within(inner, around, query, outer) if around is not None else ()))
     finally:
         dismantle(inner)
+
+
+def _first_bound(cursor: duckdb.DuckDBPyConnection, tried: Iterable[exp.Select]) -> Bound | None:
+    for probe in tried:
+        try:
+            return binding.bind(cursor, last_written(probe))
+        except SqlError:
+            continue
+    return None
 
 
 def columns_of(
@@ -69,12 +73,8 @@ def columns_of(
     whole.set("laterals", None)
     whole.set("from_", inner.args["from_"].copy())
     try:
-        for probe in chain([whole], _within(inner, select, source, outer)):
-            try:
-                return binding.bind(cursor, last_written(probe)).names
-            except SqlError:
-                continue
-        return None
+        found = _first_bound(cursor, chain([whole], _within(inner, select, source, outer)))
+        return None if found is None else found.names or None  # none where a parameter has no type yet
     finally:
         dismantle(inner)
 

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from mvserver import sqlstates
+from mvserver.lenses import metadata
 from mvserver.lenses.functions import Nulls, function_of, is_aggregate
 from mvserver.lenses.problems import Place, Problem, ProblemError
 from mvserver.lenses.program import (
@@ -31,7 +32,7 @@ from mvserver.lenses.rows import META
 from mvserver.lenses.scope import Scope
 
 _HINT = "Use COALESCE or AS_NON_NULLABLE, or leave NULL out: WHERE ... IS NOT NULL."
-_ALWAYS_THERE = tuple((META, field) for field in ("timestamp", "partition", "offset"))
+_ALWAYS_THERE = tuple((META, field) for field in metadata.FIELDS)
 
 
 class Null(enum.Enum):

@@ -27,9 +27,9 @@ PRIMITIVE = Facet()
 
 @dataclass(frozen=True)
 class Rows:
-    """``key`` is None where nothing is known of it; ``records`` are read from a topic, and so have ``_meta``. Of others
-    ``meta`` is what columns carry of it;
-    ``not_null`` are the columns that never are NULL; ``missing`` rows are those that an outer join may not find."""
+    """``key`` is None where nothing is known of it; ``records`` are read from a topic, and so have ``_meta``; ``meta``
+    is what columns of other rows carry of it; ``not_null`` are the columns that never are NULL; ``missing`` rows are
+    those that an outer join may not find."""
 
     kind: RowKind
     key: Facet | None

@@ -351,9 +351,7 @@ def _chosen(join: Join, mine: Written, its: Written) -> Written:
     return its if join.side == "RIGHT" else mine
 
 
-def _operands(on: Expression | None) -> Sequence[Expression]:
-    if on is None:
-        return ()
+def _operands(on: Expression) -> Sequence[Expression]:
     return on.operands if isinstance(on, Chain) and on.operator == "AND" else (on,)
 
 

@@ -186,7 +186,6 @@ class SqlType:
 
 
 INTEGER_KINDS = frozenset({Kind.TINYINT, Kind.SMALLINT, Kind.INTEGER, Kind.BIGINT})
-FLOAT_KINDS = frozenset({Kind.FLOAT, Kind.DOUBLE})
 
 BOOLEAN = SqlType(Kind.BOOLEAN)
 TINYINT = SqlType(Kind.TINYINT)

@@ -9,12 +9,11 @@ same columns share a name, which stays with the cursor. What it stands for hands
 
 from __future__ import annotations
 
-from typing import Any
-
 import duckdb
 import pyarrow as pa
 
 from spark_sinks.duckdb.state.telling import Telling
+from spark_sinks.duckdb.statements import HandedRows
 
 BATCH = "mv_batch"
 _ARROW = "mv_arrow"
@@ -24,23 +23,12 @@ _HANDED_ROWS_MAX = 20_000  # above, DuckDB had better read by several threads, a
 _NOTHING = Telling(pa.table({}))
 
 
-class _Rows:
-    """An Arrow stream of the rows that are there when DuckDB asks for them."""
-
-    def __init__(self, schema: pa.Schema) -> None:
-        self.none: pa.Table = schema.empty_table()
-        self.table = self.none
-
-    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
-        return self.table.__arrow_c_stream__(requested_schema)
-
-
 class BatchTable:
     """Of one cursor. In its transactions ``show`` and ``hide`` are called in turns."""
 
     def __init__(self, cursor: duckdb.DuckDBPyConnection) -> None:
         self._cursor = cursor
-        self._rows: _Rows | None = None
+        self._rows: HandedRows | None = None
         self._name: str | None = None  # under which a table is registered
         self._changed = False  # names were given or taken away since the transaction began
         self._copied = False
@@ -67,7 +55,7 @@ class BatchTable:
         if self._rows is None:
             self._unregister()
         else:
-            self._rows.table = self._rows.none
+            self._rows.clear()
 
     def rolled_back(self) -> None:
         """A copy that the transaction made has gone. Names are as they were before it, and go where it changed any."""
@@ -77,18 +65,18 @@ class BatchTable:
                 self._cursor.unregister(name)
             self._name, self._rows = None, None
         elif self._rows is not None:
-            self._rows.table = self._rows.none
+            self._rows.clear()
 
     def _register(self, name: str, table: pa.Table) -> None:
         handed = table.num_rows <= _HANDED_ROWS_MAX
-        if self._rows is not None and handed and name == self._name and table.schema.equals(self._rows.none.schema):
-            self._rows.table = table
+        if self._rows is not None and handed and name == self._name and table.schema.equals(self._rows.schema):
+            self._rows.put(table)
             return
         self._unregister()
         self._name, self._changed = name, True
         if handed:
-            self._rows = _Rows(table.schema)
-            self._rows.table = table
+            self._rows = HandedRows(table.schema)
+            self._rows.put(table)
         self._cursor.register(name, self._rows if handed else table)
 
     def _unregister(self) -> None:

@@ -22,15 +22,26 @@ def table_of(cursor: duckdb.DuckDBPyConnection, query: str | duckdb.Statement) -
     return cursor.execute(query).to_arrow_table()
 
 
-class _Slot:
-    """What DuckDB reads through Arrow's C stream interface, whenever a statement does."""
+class HandedRows:
+    """What a registered name stands for: DuckDB reads it, whenever a statement does, through Arrow's C stream
+    interface, and gets the rows that are there at that moment."""
 
-    def __init__(self, rows: pa.Table) -> None:
-        self.rows: pa.Table | None = rows
+    def __init__(self, schema: pa.Schema) -> None:
+        self._none: pa.Table = schema.empty_table()
+        self._rows = self._none
+
+    @property
+    def schema(self) -> pa.Schema:
+        return self._none.schema
+
+    def put(self, rows: pa.Table) -> None:
+        self._rows = rows
+
+    def clear(self) -> None:
+        self._rows = self._none
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
-        assert self.rows is not None  # noqa: S101 - the statement is one that it was filled for
-        return self.rows.__arrow_c_stream__(requested_schema)
+        return self._rows.__arrow_c_stream__(requested_schema)
 
 
 class Statements:
@@ -39,7 +50,7 @@ class Statements:
     def __init__(self, cursor: duckdb.DuckDBPyConnection) -> None:
         self.cursor = cursor
         self._parsed: dict[str, duckdb.Statement] = {}
-        self._slots: dict[pa.Schema, tuple[str, _Slot]] = {}
+        self._slots: dict[pa.Schema, tuple[str, HandedRows]] = {}
 
     def execute(self, text: str, parameters: Sequence[Any] = ()) -> duckdb.DuckDBPyConnection:
         return self.cursor.execute(self._statement(text), list(parameters))
@@ -55,15 +66,15 @@ class Statements:
         if found is None:
             if len(self._slots) >= _SLOTS_MAX:
                 self.forget_names()
-            found = f"mv_rows_{len(self._slots)}", _Slot(rows)
+            found = f"mv_rows_{len(self._slots)}", HandedRows(rows.schema)
             self.cursor.register(*found)
             self._slots[rows.schema] = found
         name, slot = found
-        slot.rows = rows
+        slot.put(rows)
         try:
             yield name
         finally:
-            slot.rows = None
+            slot.clear()
 
     def forget_names(self) -> None:
         """A transaction is rolled back, and with it what was registered in it. The names are given again, to others."""

@@ -16,7 +16,7 @@ from spark_sinks.file.limits import FILE_RECORD_BYTES_MAX
 from spark_sinks.file.lines import NO_CODEC, lines
 from spark_sinks.table_rows import text_of
 
-_ROWS = 1_000  # that are in memory at a time
+_ROWS = 1_000  # that are made Python's at a time
 _PARQUET, _ORC = b"PAR1", b"ORC"  # how such files begin
 _NO_CODEC = (*NO_CODEC, ".xz")
 
@@ -39,6 +39,10 @@ def shown(path: Path) -> Generator[bytes, None, None]:
             yield from _of_batches(_orc(path))
         else:
             yield from _lines(path)
+    except OverflowError as error:
+        raise SqlError(
+            sqlstates.DATETIME_FIELD_OVERFLOW, f'file "{path.name}" has a time beyond the year 9999, which is not shown'
+        ) from error
     except (EOFError, zlib.error, pa.ArrowException) as error:
         raise _not_whole(path, error) from error
     except OSError as error:
@@ -73,15 +77,25 @@ def _orc(path: Path) -> Iterator[Any]:
 
     file = orc.ORCFile(str(path))
     for stripe in range(file.nstripes):
-        yield file.read_stripe(stripe)
+        rows = file.read_stripe(stripe)
+        for at in range(0, rows.num_rows, _ROWS):
+            yield rows.slice(at, _ROWS)
 
 
 def _without_nanoseconds(kind: pa.DataType) -> pa.DataType:
     """Python has microseconds at most."""
     if pa.types.is_timestamp(kind) and kind.unit == "ns":
         return pa.timestamp("us", kind.tz)
+    if pa.types.is_time64(kind):
+        return pa.time64("us")
+    if pa.types.is_duration(kind) and kind.unit == "ns":
+        return pa.duration("us")
     if pa.types.is_list(kind):
         return pa.list_(_without_nanoseconds(kind.value_type))
+    if pa.types.is_large_list(kind):
+        return pa.large_list(_without_nanoseconds(kind.value_type))
+    if pa.types.is_fixed_size_list(kind):
+        return pa.list_(_without_nanoseconds(kind.value_type), kind.list_size)
     if pa.types.is_map(kind):
         return pa.map_(_without_nanoseconds(kind.key_type), _without_nanoseconds(kind.item_type))
     if pa.types.is_struct(kind):

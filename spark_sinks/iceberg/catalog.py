@@ -19,7 +19,7 @@ from requests.adapters import HTTPAdapter
 from mvserver import sqlstates
 from mvserver.errors import SqlError, words_of
 from spark_sinks.iceberg.options import IcebergOptions
-from spark_sinks.property_values import CHECK_CREDENTIALS
+from spark_sinks.property_values import credentials_refused
 
 _NO_LOGIN = re.compile(r'authentication failed|no pg_hba\.conf entry|no password supplied|role ".*" does not exist')
 """What PostgreSQL's client says of a login; it does not tell the SQLSTATE then."""
@@ -106,10 +106,10 @@ def reported(store: str) -> Iterator[None]:
             sqlstates.INSUFFICIENT_PRIVILEGE, f'store "{store}" does not allow the request', detail=_sentence(error)
         ) from error
     except (exceptions.UnauthorizedError, exceptions.AuthorizationExpiredError, exceptions.OAuthError) as error:
-        raise _unknown(store, error) from error
+        raise credentials_refused(store, _sentence(error)) from error
     except (exceptions.RESTError, requests.RequestException, sqlalchemy.exc.SQLAlchemyError) as error:
         if isinstance(error, sqlalchemy.exc.OperationalError) and _NO_LOGIN.search(words_of(error)):
-            raise _unknown(store, error) from error
+            raise credentials_refused(store, _sentence(error)) from error
         raise SqlError(
             sqlstates.CONNECTION_FAILURE, f'could not connect to store "{store}"', detail=_sentence(error)
         ) from error
@@ -121,16 +121,6 @@ def reported(store: str) -> Iterator[None]:
         raise SqlError(
             sqlstates.IO_ERROR, f'a file of store "{store}" could not be read or written', detail=_sentence(error)
         ) from error
-
-
-def _unknown(store: str, error: BaseException) -> SqlError:
-    """Who asks is not known there."""
-    return SqlError(
-        sqlstates.INSUFFICIENT_PRIVILEGE,
-        f'store "{store}" refuses the credentials',
-        detail=_sentence(error),
-        hint=CHECK_CREDENTIALS,
-    )
 
 
 def no_entity(store: str, entity: str) -> SqlError:

@@ -6,7 +6,7 @@ from botocore.exceptions import BotoCoreError, ClientError, NoCredentialsError, 
 
 from mvserver import sqlstates
 from mvserver.errors import SqlError
-from spark_sinks.property_values import CHECK_CREDENTIALS
+from spark_sinks.property_values import credentials_refused
 
 _THROTTLED = frozenset(
     {
@@ -46,10 +46,9 @@ def throttled(error: BaseException) -> bool:
 
 
 def unreachable(error: BaseException) -> bool:
-    """The service did not answer, or not as itself: the same request may go through later."""
+    """The service did not answer: the same request may go through later."""
     if isinstance(error, ClientError):
-        status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
-        return status >= 500 or code_of(error) in _NOT_KNOWN
+        return int(error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)) >= 500
     return isinstance(error, BotoCoreError) and not isinstance(error, ParamValidationError)
 
 
@@ -73,12 +72,7 @@ def reported(store: str, stream: str | None, error: BaseException) -> SqlError:
     if isinstance(error, NoCredentialsError):
         words = "The server has no credentials; give 'kinesis.access_key_id' and 'kinesis.secret_access_key'"
     if code in _NOT_KNOWN or isinstance(error, NoCredentialsError):
-        return SqlError(
-            sqlstates.INSUFFICIENT_PRIVILEGE,
-            f'store "{store}" refuses the credentials',
-            detail=_sentence(words),
-            hint=CHECK_CREDENTIALS,
-        )
+        return credentials_refused(store, _sentence(words))
     if unreachable(error):
         return could_not_connect(store, words)
     if code == MISSING and stream is not None:

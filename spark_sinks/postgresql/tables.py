@@ -10,7 +10,7 @@ from mvserver.errors import SqlError
 from spark_sinks.postgresql.connections import Connection
 from spark_sinks.postgresql.limits import NAME_BYTES_MAX
 
-DECIMAL_DIGITS_MAX = 38  # of the numbers that have a type of their own here
+_DECIMAL_DIGITS_MAX = 38  # of the numbers that have a type of their own here
 
 _SYSTEM = "n.nspname NOT IN ('pg_catalog', 'information_schema') AND NOT starts_with(n.nspname::text, 'pg_toast')"
 # Tables and partitioned tables, and no partitions: these are read through the table that they are part of.
@@ -70,7 +70,7 @@ def decimal_of(modifier: int) -> tuple[int, int] | None:
     if modifier < 4:
         return None
     precision, scale = (modifier - 4) >> 16, (modifier - 4) & 0x7FF  # a negative scale is a large one here
-    return (precision, scale) if precision <= DECIMAL_DIGITS_MAX and scale <= precision else None
+    return (precision, scale) if precision <= _DECIMAL_DIGITS_MAX and scale <= precision else None
 
 
 def quoted(name: str) -> str:

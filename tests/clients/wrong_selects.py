@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 WRONG = (
+    "SELECT id, (SELECT id, small FROM shop LIMIT 1) FROM shop",
     # operators
     "SELECT name + 1 FROM shop",
     "SELECT id + name FROM shop",

@@ -55,7 +55,6 @@ class Scope:
     own: tuple[Column, ...] = ()
     outer: tuple[Column, ...] = ()
     level: int = 0
-    grouped: bool = False
 
     def of(self, kind: str) -> list[Column]:
         return [*(c for c in self.own if c.kind == kind), *(c for c in self.outer if c.kind == kind)]
@@ -273,9 +272,9 @@ class Generator:
         left, right = (self._select(depth - 1, scope, kinds, bare=True) for _ in range(2))
         return self._limited(f"{left.sql} {operator} {right.sql}", kinds)
 
-    def _limited(self, sql: str, kinds: tuple[str, ...], *, always: bool = False) -> Query:
+    def _limited(self, sql: str, kinds: tuple[str, ...]) -> Query:
         """With an order by all columns, and perhaps the first or some later rows of it."""
-        if "jsonb" in kinds or not (always or self.choices.percent(30)):
+        if "jsonb" in kinds or not self.choices.percent(30):
             return Query(sql, kinds)
         sql += " ORDER BY " + ", ".join(self._ordered(str(n + 1)) for n in range(len(kinds)))
         if self.choices.percent(30):
@@ -354,7 +353,7 @@ class Generator:
                 text = f" GROUP BY GROUPING SETS (({listed}), ({keys[-1]}), ())"
             if sets >= 5:
                 aggregates.append(Column(f"grouping({keys[0]})", "i4"))
-        found = Scope((*plain, *aggregates), scope.outer, scope.level, grouped=True)
+        found = Scope((*plain, *aggregates), scope.outer, scope.level)
         having = f" HAVING {self.expression('bool', found, 1)}" if self.choices.percent(20) else ""
         return found, text, having
 

@@ -160,6 +160,13 @@ def test_what_is_no_region(region: str) -> None:
     )  # fmt: skip
 
 
+def test_other_clouds_than_awss_have_no_region() -> None:
+    """As documented, 'access.region' is without effect there."""
+    service = service_of(PLACES["google"]["uris"])
+    assert service is not None
+    assert object_options(service, {**PLACES["google"], "access.region": "GCP us-central1"}).region is None
+
+
 def test_a_region_may_have_the_clouds_name_before_it() -> None:
     service = service_of("s3://bucket")
     assert service is not None

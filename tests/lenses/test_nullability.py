@@ -76,6 +76,7 @@ def test_of_expressions(expression: str, wanted: list[str]) -> None:
         ("SELECT STREAM a FROM s WHERE n", ["WHERE"]),
         ("SELECT STREAM LENGTH(_key) AS x, _meta.offset + 1 AS y FROM f WHERE _key IS NOT NULL", []),
         ("SELECT STREAM LENGTH(_meta.headers.x) AS x FROM f", ["LENGTH"]),
+        ("SELECT STREAM LENGTH(_meta.topic) AS x FROM f", []),
         ("SELECT TABLE LENGTH(_key) AS x, UPPER(v) AS y, UPPER(w) AS z FROM t", ["UPPER"]),
         ("SELECT STREAM UPPER(c) AS x FROM s JOIN u WITHIN 1h", []),
         ("SELECT STREAM UPPER(c) AS x, UPPER(a) AS y FROM s LEFT JOIN u WITHIN 1h", ["UPPER"]),

@@ -166,7 +166,7 @@ def test_a_transaction_that_is_rolled_back_leaves_the_name_of_one_before(tmp_pat
             raise ZeroDivisionError
         with pytest.raises(MergeError):
             views.commit(_table(("a", 2)), failing=0)
-        assert rows.table.num_rows == 0
+        assert pa.table(rows).num_rows == 0
         views.commit(_table(("a", 3), ("b", 4)))
         assert writer._batch._rows is rows
         assert views.rows() == [[("a", 2, 4), ("b", 1, 4)]]

@@ -437,7 +437,7 @@ _RULES: tuple[_Rule, ...] = (
             hint="No function matches the given name and argument types. You might need to add explicit type casts.",
         ),
     ),
-    _rule(r"Subquery returns \d+ columns - expected 1$", lambda _: SqlError(sqlstates.SYNTAX_ERROR, TOO_WIDE)),
+    _rule(r"Subquery returns \d+ columns - expected 1\b", lambda _: SqlError(sqlstates.SYNTAX_ERROR, TOO_WIDE)),
     _rule(
         r"Subquery returns (?P<has>\d+) columns - expected (?P<wanted>\d+)",
         lambda m: SqlError(

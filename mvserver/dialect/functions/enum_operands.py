@@ -51,7 +51,8 @@ def add_missing(tree: exp.Expr, type_of: TypeOf) -> bool:
     changed = False
     for node in interrupts.asking(reversed(list(tree.walk(bfs=True)))):
         if isinstance(node, exp.Anonymous) and _is_function(node):
-            made = _labels(node, type_of) if _enum_of(node, type_of) is not None else None
+            found = _enum_of(node, type_of)
+            made = None if found is None else _labels(node, found)
         else:
             made = rewritten(node, type_of) if isinstance(node, _CHOICES) else None
         if made is not None:
@@ -64,7 +65,7 @@ def add_missing(tree: exp.Expr, type_of: TypeOf) -> bool:
 def rewritten(node: exp.Expr, type_of: TypeOf) -> exp.Expr | None:
     """What stands for the node; None where it has nothing to do with enums."""
     if isinstance(node, exp.Anonymous):
-        return _labels(node, type_of)
+        return _labels(node, _enum_of(node, type_of))
     changed = False
     for operands in _groups(node):
         changed |= _unify(node, operands, type_of)
@@ -128,8 +129,8 @@ def _enum_of(node: exp.Anonymous, type_of: TypeOf) -> enums.KnownEnum | None:
     return next((kind for kind in kinds if kind is not None), None)
 
 
-def _labels(node: exp.Anonymous, type_of: TypeOf) -> exp.Expr:
-    found, name = _enum_of(node, type_of), node.name.lower()
+def _labels(node: exp.Anonymous, found: enums.KnownEnum | None) -> exp.Expr:
+    name = node.name.lower()
     if found is None:
         raise SqlError(sqlstates.DATATYPE_MISMATCH, "could not determine actual enum type")
     whole = exp.Array(expressions=[exp.Literal.string(label) for label in found.labels])

@@ -93,6 +93,6 @@ def _give(cursor: duckdb.DuckDBPyConnection, item: exp.Expr, kind: str) -> bool:
 
 
 def _types(cursor: duckdb.DuckDBPyConnection, side: exp.Expr, tree: exp.Expr) -> Sequence[str]:
-    """None where it does not bind."""
+    """Empty where it does not bind."""
     found = bound_in(cursor, side, tree.args.get("with_"))
     return () if found is None else found.types

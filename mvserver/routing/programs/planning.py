@@ -235,8 +235,8 @@ class _Planner:
             casts, objects = targets.conversions(insert, translated, planned), targets.objects(translated, planned)
             form = replace(form, casts=casts, objects=objects)
             if (casts or objects) and (converted := self._translated(insert.select, form)) is not None:
-                translated, text = converted, self._whole(converted)
-                whole = text
+                translated = converted
+                text = whole = self._whole(converted)
                 planned = self._planned(parse_select(whole.text))
             target = targets.target(
                 insert, translated.rows, planned, self._settings, (self._schema, self._store), self._free_name(),

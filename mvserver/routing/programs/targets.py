@@ -76,9 +76,10 @@ def conversions(insert: Insert, translated: Translated, planned: PlannedQuery) -
     rows = translated.rows
     found: dict[str, str] = {}
     for column, facet, given in ((KEY, rows.key, insert.key_format), (VALUE, rows.value, insert.value_format)):
-        if facet is None or not facet.primitive or outputs[column].type.kind not in _WIDER.get(given or "", ()):
+        if given is None or facet is None or not facet.primitive:
             continue
-        if given is not None and (column == VALUE or rows.kind is RowKind.STREAM or translated.aggregated):
+        stays = column == KEY and rows.kind is RowKind.TABLE and not translated.aggregated
+        if outputs[column].type.kind in _WIDER.get(given, ()) and not stays:
             found[column] = _PRIMITIVES[given]
     return found
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from sqlglot import exp
 
 from catalog.model import Relation
+from mvserver.dialect.joined_columns import is_by_name
 from mvserver.dialect.marks import RELATION
 
 Origin = tuple[int, int]
@@ -19,7 +20,7 @@ def origins(tree: exp.Expr, count: int) -> Sequence[Origin]:
     if not isinstance(tree, exp.Select) or tree.args.get("from_") is None:
         return unknown
     joins = tree.args.get("joins") or []
-    if any(join.args.get("using") or str(join.args.get("method")).upper() == "NATURAL" for join in joins):
+    if any(map(is_by_name, joins)):
         return unknown  # a star there has another order
     sources = {
         source.alias_or_name: source.meta.get(RELATION)

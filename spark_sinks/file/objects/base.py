@@ -12,7 +12,7 @@ from typing import Protocol
 
 from mvserver import sqlstates
 from mvserver.errors import SqlError, words_of
-from spark_sinks.property_values import CHECK_CREDENTIALS
+from spark_sinks.property_values import credentials_refused
 
 
 @dataclass(frozen=True)
@@ -72,11 +72,10 @@ def unreachable(store: str, place: str, error: Exception) -> SqlError:
 
 def refused(store: str, place: str, error: Exception, *, credentials: bool) -> SqlError:
     """``credentials``: the service does not know who asks; else it does not let him."""
+    if credentials:
+        return credentials_refused(store, _said(place, error))
     return SqlError(
-        sqlstates.INSUFFICIENT_PRIVILEGE,
-        f'store "{store}" {"refuses the credentials" if credentials else "does not allow the request"}',
-        detail=_said(place, error),
-        hint=CHECK_CREDENTIALS if credentials else None,
+        sqlstates.INSUFFICIENT_PRIVILEGE, f'store "{store}" does not allow the request', detail=_said(place, error)
     )
 
 

@@ -126,7 +126,7 @@ def object_options(service: Service, properties: Mapping[str, Any]) -> ObjectOpt
         container=container,
         prefix=prefix,
         account=account,
-        region=region_of_s3(texts, REGION),
+        region=region_of_s3(texts, REGION) if service is S3 else None,
         key=None if service.key is None else texts.get(service.key),
         secret=texts.get(service.secret),
         token=None if service.token is None else texts.get(service.token),
