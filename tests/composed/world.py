@@ -61,7 +61,7 @@ TABLES: tuple[Table, ...] = (
 KINDS = {
     "int": "i4", "smallint": "i2", "bigint": "i8", "float4": "f4", "float8": "f8", "text": "text", "bool": "bool",
     "date": "date", "time": "time", "timestamp": "ts", "timestamptz": "tz", "bytea": "bytea", "int[]": "ai",
-    "text[]": "at",
+    "text[]": "ta",
 }  # fmt: skip
 _IN_TEXT = {"j": "jsonb", "u": "uuid", "e": "mood"}
 """Columns whose texts are values of a type that views do not have."""
