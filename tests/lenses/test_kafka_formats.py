@@ -14,21 +14,11 @@ from confluent_kafka import Consumer, TopicPartition
 from psycopg import Connection
 
 from mvserver.demo.kafka_broker import KafkaBroker
-from tests.faults.live import LiveServer, temporary_server
-from tests.lenses.test_kafka import NOW_MS, PATIENCE_S, Broker, as_json, run
+from tests.faults.live import LiveServer
+from tests.lenses.broker import NOW_MS, PATIENCE_S, Broker, as_json
+from tests.lenses.test_kafka import run
 
 pytestmark = [pytest.mark.spark, pytest.mark.kafka]
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[LiveServer]:
-    with temporary_server() as live:
-        yield live.start()
-
-
-@pytest.fixture(scope="module")
-def broker(kafka_broker: KafkaBroker) -> Broker:
-    return Broker(kafka_broker.bootstrap)
 
 
 @pytest.fixture(scope="module")

@@ -10,8 +10,8 @@ import pytest
 from psycopg import Connection
 
 from mvserver.demo.kafka_broker import KafkaBroker
-from tests.faults.live import LiveServer, temporary_server
-from tests.lenses.test_kafka import NOW_MS, Broker, as_json
+from tests.faults.live import LiveServer
+from tests.lenses.broker import NOW_MS, Broker, as_json
 
 pytestmark = [pytest.mark.spark, pytest.mark.kafka]
 
@@ -46,12 +46,6 @@ INSERT INTO w-session SELECT TABLE url, COUNT(*) AS n FROM taps WINDOW BY SESSIO
 INSERT INTO w-event SELECT STREAM COUNT(*) AS n, COLLECT(ms) AS all
 FROM js-taps EVENTTIME BY at WINDOW BY TUMBLE 1m GRACE BY 1h GROUP BY url;
 """
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[LiveServer]:
-    with temporary_server() as live:
-        yield live.start()
 
 
 @pytest.fixture(scope="module")

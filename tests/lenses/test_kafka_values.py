@@ -11,8 +11,9 @@ import pytest
 from psycopg import Connection
 
 from mvserver.demo.kafka_broker import KafkaBroker
-from tests.faults.live import LiveServer, temporary_server
-from tests.lenses.test_kafka import Broker, as_json, run
+from tests.faults.live import LiveServer
+from tests.lenses.broker import Broker, as_json
+from tests.lenses.test_kafka import run
 from tests.lenses.test_kafka_joins import clock
 
 pytestmark = [pytest.mark.spark, pytest.mark.kafka]
@@ -28,17 +29,6 @@ _RELATIONS = (
     f"CREATE STREAM v_taps (url VARCHAR, ms INTEGER) WITH ('topic' = 'v-taps', 'key.format' = 'primitive', "
     f"'key.type' = 'INTEGER', {_COMMON})",
 )
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[LiveServer]:
-    with temporary_server() as live:
-        yield live.start()
-
-
-@pytest.fixture(scope="module")
-def broker(kafka_broker: KafkaBroker) -> Broker:
-    return Broker(kafka_broker.bootstrap)
 
 
 @pytest.fixture(scope="module")

@@ -14,7 +14,7 @@ from confluent_kafka.serialization import MessageField, SerializationContext
 
 from mvserver.demo.kafka_broker import KafkaBroker
 from tests.faults.live import LiveServer, temporary_server
-from tests.lenses.test_kafka import Broker
+from tests.lenses.broker import Broker
 from tests.schema_registry.test_records import World
 from tests.services.kafka import create_topic
 from tests.services.schema_registry import Registry
