@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 WRONG = (
-    "SELECT id, (SELECT id, small FROM shop LIMIT 1) FROM shop",
     # operators
     "SELECT name + 1 FROM shop",
     "SELECT id + name FROM shop",
@@ -116,4 +115,5 @@ WRONG = (
     "SELECT id FROM shop WHERE",
     "SELECT small, avg(amount) FROM shop GROUP BY small ORDER BY amount",
     "SELECT sum(id), max(name) FROM shop GROUP BY small HAVING count(name) > 0 AND id > 1",
+    "SELECT id, (SELECT id, small FROM shop LIMIT 1) FROM shop",
 )
