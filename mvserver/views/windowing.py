@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from mvserver.compiler.changelogs import CHANGELOG
 from mvserver.compiler.expressions import Expression
@@ -61,6 +61,13 @@ def spread_key(scan: Scan) -> SpreadKey | None:
     if not scan.unnests and (scan.window is None or not scan.window.is_shared):
         return None
     return scan.relation_id, scan.timestamp, scan.window, scan.unnests  # an array may name the window's bounds
+
+
+def rows_max(scans: Iterable[Scan]) -> int:
+    """How many rows their windows make of a record at most, and one for all scans that make one. The elements of
+    arrays are not counted: nobody knows them."""
+    spread = {key: scan for scan in scans if (key := spread_key(scan)) is not None}
+    return 1 + sum(scan.window.per_record_max if scan.window is not None else 1 for scan in spread.values())
 
 
 class WindowColumns:

@@ -7,9 +7,11 @@ import random
 import signal
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -46,6 +48,23 @@ def begun(server: LiveServer, broker: KafkaBroker, topic: str, **environment: st
     server.start(**LIVE, **environment)
     server.run(f"CREATE STORE s WITH ('type' = KAFKA, 'uris' = '{broker.bootstrap}')", STREAM.format(topic=topic))
     create_views(server)
+    server.run(
+        # Of each record two rows, and three windows: what is committed of it is the whole of it.
+        "CREATE MATERIALIZED VIEW twice AS SELECT word, count(*) AS n FROM clicks, "
+        "UNNEST(ARRAY[device, url]) AS u (word) WHERE url IS NOT NULL GROUP BY word",
+        "CREATE MATERIALIZED VIEW thrice AS SELECT window_start, count(*) AS n "
+        "FROM HOP(clicks, SIZE 3 HOURS, ADVANCE BY 1 HOUR) GROUP BY window_start, window_end",
+    )
+
+
+def check_all(server: LiveServer, clicks: Clicks) -> None:
+    check_views(server, clicks)
+    words: Counter[Any] = Counter()
+    for (url, device), count in clicks.truth["by_device"].items():
+        if url is not None:
+            words.update({(url,): count, (device,): count})
+    assert dict(server.query("SELECT word, n FROM twice")) == {word: n for (word,), n in words.items()}
+    assert server.query("SELECT sum(n) FROM thrice") == [(3 * clicks.fed,)]
 
 
 def jvm_of(server: LiveServer) -> int:
@@ -79,7 +98,7 @@ def test_a_kill_at_each_step_of_a_live_commit(
         server.start(**LIVE)
         wait_live(server, topic)
         assert views_agree(server)
-    check_views(server, clicks)
+    check_all(server, clicks)
 
 
 def test_kills_of_the_server_and_of_its_jvm_under_load(
@@ -100,7 +119,7 @@ def test_kills_of_the_server_and_of_its_jvm_under_load(
                 server.start(**LIVE)
         wait_live(server, topic)
         assert views_agree(server)
-    check_views(server, clicks)
+    check_all(server, clicks)
 
 
 def test_bursts_are_exact_in_whatever_lane_they_are_read(
@@ -115,7 +134,7 @@ def test_bursts_are_exact_in_whatever_lane_they_are_read(
     for _ in range(2):
         clicks.produce(150_000)
         clicks.produce(1_000)
-        check_views(server, clicks)
+        check_all(server, clicks)
         wait_live(server, topic)
 
 
@@ -133,10 +152,10 @@ def test_a_broker_that_goes_and_comes_again(server: LiveServer, own_kafka_broker
         )
         own_kafka_broker.start()
         clicks.produce(500)
-        check_views(server, clicks)
+        check_all(server, clicks)
         wait_live(server, topic)
     clicks.produce(500)
-    check_views(server, clicks)
+    check_all(server, clicks)
 
 
 def test_a_topic_that_is_made_anew_fails_its_queries(server: LiveServer, own_kafka_broker: KafkaBroker) -> None:
@@ -147,7 +166,7 @@ def test_a_topic_that_is_made_anew_fails_its_queries(server: LiveServer, own_kaf
     begun(server, own_kafka_broker, topic)
     clicks.produce(300)
     wait_live(server, topic)
-    check_views(server, clicks)
+    check_all(server, clicks)
     admin = AdminClient({"bootstrap.servers": own_kafka_broker.bootstrap})
     admin.delete_topics([topic])[topic].result(60)
     create_topic(own_kafka_broker, topic, 2)
@@ -157,7 +176,7 @@ def test_a_topic_that_is_made_anew_fails_its_queries(server: LiveServer, own_kaf
     for view in ("by_url", "by_device", "by_user"):
         with pytest.raises(AssertionError):
             server.wait_equal(f"SELECT 1, sum(visits)::BIGINT FROM {view}", {(1,): 1300}, timeout_s=1.0)
-    check_views(server, clicks)
+    check_all(server, clicks)
     assert lane(server, topic)[0] == "batch"
 
 
@@ -178,7 +197,7 @@ def test_statements_while_lanes_change(
             time.sleep(chance.random() * 3)
             if number % 2:
                 server.run(f"DROP MATERIALIZED VIEW v{number}")
-    check_views(server, clicks)
+    check_all(server, clicks)
     for number in (0, 2, 4):
         server.wait_equal(f"SELECT url, visits FROM v{number}", clicks.truth["by_url"])
     wait_live(server, topic)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import threading
 import uuid
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -129,6 +130,75 @@ def test_all_kinds_of_views_are_carried(server: LiveServer, topic: Topic, seed: 
     assert was_left(server, topic.name, number) == []
 
 
+def test_several_rows_of_a_record_are_carried_beside_one(
+    server: LiveServer, kafka_broker: KafkaBroker, kafka_topic: MakeTopic, seed: int
+) -> None:
+    """Windows that overlap, elements of arrays, late records, a push query, beside a view of one row a record."""
+    name, chance = kafka_topic(2), random.Random(seed)
+    server.run(
+        "CREATE STREAM spread (k VARCHAR, i BIGINT, t TIMESTAMP, tags ARRAY<VARCHAR>) WITH ('store' = 's', "
+        f"'topic' = '{name}', 'value.format' = 'json', 'timestamp' = 't')",
+        "CREATE MATERIALIZED VIEW spread_groups AS SELECT k, count(*) AS n, sum(i) AS s FROM spread GROUP BY k",
+        "CREATE MATERIALIZED VIEW spread_hops AS SELECT window_start AS w, k, count(*) AS n, sum(i) AS s "
+        "FROM HOP(spread, SIZE 20 SECONDS, ADVANCE BY 5 SECONDS) GROUP BY window_start, window_end, k",
+        "CREATE MATERIALIZED VIEW spread_tags AS SELECT tag, count(*) AS n, min(place) AS p FROM spread "
+        "CROSS JOIN UNNEST(tags) WITH ORDINALITY AS u (tag, place) GROUP BY tag",
+        "CREATE MATERIALIZED VIEW spread_outer AS SELECT i, tag FROM spread LEFT JOIN UNNEST(tags) AS u (tag) ON true "
+        "WHERE i % 5 = 0",
+    )
+    producer = Producer({"bootstrap.servers": kafka_broker.bootstrap, "linger.ms": 2})
+    rows: list[dict[str, Any]] = []
+
+    def send(count: int) -> None:
+        for _ in range(count):
+            i = len(rows)
+            tags = chance.choice([None, [], ["x"], ["x", "y", "x"], [None, "z"], list("abcdefgh") * 40])
+            rows.append({"k": chance.choice("abc"), "i": i, "t": at(i / 10), "tags": tags})
+            producer.produce(name, value=json.dumps(rows[-1]).encode(), partition=i // 3 % 2)
+        assert producer.flush(60) == 0
+
+    def check() -> None:
+        groups, hops, tags, outer = Counter[Any](), Counter[Any](), Counter[Any](), Counter[Any]()
+        for row in rows:
+            groups[(row["k"],)] += 1
+            for back in range(4):
+                hops[(row["i"] // 50 * 5 - back * 5, row["k"])] += 1
+            tags.update((tag,) for tag in row["tags"] or ())
+            if row["i"] % 5 == 0:
+                outer.update((row["i"], tag) for tag in row["tags"] or [None])
+        server.wait_equal("SELECT k, n FROM spread_groups", groups)
+        assert server.query("SELECT sum(s)::BIGINT FROM spread_groups") == [(sum(row["i"] for row in rows),)]
+        server.wait_equal("SELECT extract(epoch FROM w - '2026-01-01')::BIGINT, k, n FROM spread_hops", hops)
+        server.wait_equal("SELECT tag, n FROM spread_tags", tags)
+        server.wait_equal("SELECT i, tag, count(*) FROM spread_outer GROUP BY i, tag", outer)
+
+    send(100)
+    number = wait_live(server, name)
+    for _ in range(4):
+        send(60)
+        check()
+    with server.connect() as pushing:
+        known, seen = len(rows), list[tuple[Any, ...]]()
+        push = "SELECT i, tag FROM spread, UNNEST(tags) AS u (tag) WHERE tag = 'y' LIMIT 1"
+        waiting = threading.Thread(target=lambda: seen.extend(pushing.execute(push).fetchall()))
+        waiting.start()
+        while waiting.is_alive():
+            send(20)
+            waiting.join(0.5)
+        assert seen[0][0] >= known
+        assert "y" in rows[seen[0][0]]["tags"]
+    number = wait_live(server, name)
+    send(50)
+    check()
+    producer.produce(name, value=json.dumps({"k": "late", "i": 0, "t": at(0), "tags": ["late"]}).encode(), partition=0)
+    assert producer.flush(60) == 0
+    server.wait_equal("SELECT tag, n FROM spread_tags WHERE tag = 'late'", {("late",): 1})
+    late = server.query("SELECT view, count(*) FROM mv_catalog.late_rows WHERE relation LIKE '%.spread' GROUP BY view")
+    assert [(view.rpartition(".")[2], n) for view, n in late] == [("spread_hops", 4)]  # for each of its windows
+    assert was_left(server, name, number) == []
+    server.run("DROP STREAM spread CASCADE")
+
+
 def test_a_record_that_is_none_is_rejected_as_in_a_batch(server: LiveServer, topic: Topic) -> None:
     topic.view("poisoned", "SELECT k, count(*) AS n FROM {s} GROUP BY k")
     topic.send({"k": "a", "i": 1}, partition=0)
@@ -212,16 +282,15 @@ def test_marks_of_transactions_are_passed_over(
 def test_what_is_not_carried_stays_in_batches_and_says_why(
     server: LiveServer, topic: Topic, kafka_broker: KafkaBroker, kafka_topic: MakeTopic
 ) -> None:
-    topic.view(
-        "hopping",
-        "SELECT window_start AS w, count(*) AS n FROM HOP({s}, SIZE 10 SECONDS, ADVANCE BY 5 SECONDS) "
-        "GROUP BY window_start, window_end",
+    server.run(
+        "CREATE FUNCTION own(x BIGINT) RETURNS BIGINT LANGUAGE PYTHON STRICT AS $$\nreturn x + 1\n$$",
     )
+    topic.view("owning", "SELECT own(i) AS n FROM {s}")
     topic.send({"k": "a", "i": 1, "t": at(1)})
-    server.wait_equal("SELECT 'n', sum(n)::BIGINT FROM hopping", {("n",): 2})
+    server.wait_equal("SELECT n, 1 FROM owning", {(2,): 1})
     assert lane(server, topic.name) == (
         "batch",
-        "a query makes several rows of a record (UNNEST, or windows that overlap)",
+        "a query calls a function of one's own, whose rows go to Python in batches",
     )
     server.run(f"CREATE STORE off WITH ('type' = KAFKA, 'uris' = '{kafka_broker.bootstrap}', 'live_lane' = 'off')")
     name = kafka_topic(1)
@@ -237,7 +306,7 @@ def test_what_is_not_carried_stays_in_batches_and_says_why(
     ]
     assert explained[-1] == f"  Lane of postgres.public.{topic.stream}: live, once it has caught up"
     with server.connect() as connection:
-        query = connection.execute("SELECT id FROM mv_catalog.queries WHERE sink LIKE '%hopping'").fetchall()[0][0]
+        query = connection.execute("SELECT id FROM mv_catalog.queries WHERE sink LIKE '%owning'").fetchall()[0][0]
         described = connection.execute(f"DESCRIBE QUERY '{query}'")
         names = [column.name for column in described.description or ()]
         row = dict(zip(names, described.fetchall()[0], strict=True))

@@ -17,7 +17,7 @@ from mvserver.streaming.live.ended import LaneEnded, TaskGone
 from mvserver.streaming.live.passage import Passage
 from mvserver.streaming.live.pause import PAUSE_S_MAX, PAUSE_S_MIN, CommitPause
 from mvserver.streaming.live.row_server import RowServer, rows_of
-from spark_sinks.duckdb.record_columns import PARTITION, PLACE
+from spark_sinks.duckdb.record_columns import PARTITION, PLACE, PROGRAM
 
 SCHEMA = pa.schema([(PARTITION, pa.string()), (PLACE, pa.int64())])
 POLL_S = 10.0
@@ -221,6 +221,49 @@ def test_rows_of_several_partitions_pass_together() -> None:
     mixed = pa.Table.from_batches([batch([0, 1]), batch([0], "1")]).combine_chunks().to_batches()[0]
     assert sorted(zip(passage.admit(mixed).column(PARTITION).to_pylist(), [1, 0], strict=True)) == [("0", 1), ("1", 0)]
     assert passage.places == {"0": 2, "1": 1}
+
+
+# Of a record with several rows the last one is of program 0.
+def several(*rows: tuple[int, int], partition: str = "0") -> pa.RecordBatch:
+    """Places and programs."""
+    place, program = zip(*rows, strict=True)
+    return batch(place, partition).append_column(PROGRAM, pa.array(program, pa.int32()))
+
+
+def test_a_record_passes_when_all_its_rows_are_there() -> None:
+    passage = Passage({"0": 5, "1": 0})
+    assert places(passage.admit(several((5, 1), (5, 1)))) == []
+    assert (passage.places["0"], passage.is_within_a_record) == (5, True)
+    assert places(passage.admit(several((5, 2)))) == []
+    assert places(passage.admit(several((0, 1), (0, 0), partition="1"))) == [0, 0]
+    found = passage.admit(several((5, 0), (7, 1), (7, 0), (9, 1)))
+    assert list(zip(places(found), found.column(PROGRAM).to_pylist(), strict=True)) == [
+        (5, 1), (5, 1), (5, 2), (5, 0), (7, 1), (7, 0),
+    ]  # fmt: skip
+    assert passage.places == {"0": 8, "1": 1}
+    assert places(passage.admit(several((9, 0)))) == [9, 9]
+    assert (passage.places["0"], passage.is_within_a_record) == (10, False)
+
+
+def test_a_record_of_several_rows_that_was_counted_is_dropped_whole() -> None:
+    passage = Passage({"0": 6})
+    assert places(passage.admit(several((5, 1), (5, 1)))) == []
+    assert places(passage.admit(several((5, 0), (6, 1), (6, 0)))) == [6, 6]
+    assert passage.places == {"0": 7}
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        [(1, 1), (2, 0)],  # the first record is not whole
+        [(1, 1), (1, 0), (1, 0)],
+        [(2, 1), (2, 0), (1, 1), (1, 0)],
+        [(1, 0), (2, 1), (1, 0)],
+    ],
+)
+def test_rows_of_records_that_are_mixed_end_the_lane(rows: list[tuple[int, int]]) -> None:
+    with pytest.raises(LaneEnded, match="out of order"):
+        Passage({"0": 0}).admit(several(*rows))
 
 
 # --- the pause ------------------------------------------------------------------------------------------------------

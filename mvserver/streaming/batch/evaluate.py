@@ -29,7 +29,7 @@ from spark_sinks.duckdb.state.state import UpsertState
 from spark_sinks.duckdb.state.windows import JUDGED, ON_TIME, Judging
 
 _RELATION = "mv_batch"
-_TIME = "record_time"
+TIME = "record_time"
 _LIGHT_BYTES = 256  # of the texts of a row: those of a whole batch come to little, and are not added up
 
 
@@ -166,8 +166,13 @@ def row_frame(frame: DataFrame, program: Program, order: RecordOrder | None = No
     return select_expressions(frame, _row_columns(program, order))
 
 
+def row_columns(program: Program) -> tuple[str, ...]:
+    """What the stages of the program lead to; a column, or "expression AS name"."""
+    return (*program.flags, *program.columns)
+
+
 def _row_columns(program: Program, order: RecordOrder | None) -> tuple[str, ...]:
-    return (*program.flags, *program.columns, _TIME, *(SELECTED if order else ()))
+    return (*row_columns(program), TIME, *(SELECTED if order else ()))
 
 
 def _weighed(frame: DataFrame, program: Program, order: RecordOrder | None) -> DataFrame:
@@ -178,7 +183,7 @@ def _weighed(frame: DataFrame, program: Program, order: RecordOrder | None) -> D
     size = " + ".join(f"coalesce(octet_length({name}), 0L)" for name in program.texts)
     fits = f"{size} <= {_LIGHT_BYTES} OR {bounded.FITS}({size}, {limits.TASK_ROWS_BYTES_MAX}L)"
     names = (column.rpartition(" AS ")[2] for column in _row_columns(program, order))
-    kept = (name if name != _TIME else f"CASE WHEN {fits} THEN {name} END AS {name}" for name in names)
+    kept = (name if name != TIME else f"CASE WHEN {fits} THEN {name} END AS {name}" for name in names)
     return select_expressions(frame, tuple(kept))
 
 
@@ -186,16 +191,16 @@ def partial_frame(frame: DataFrame, program: Program) -> DataFrame:
     """A row per group at the finest grain: keys, rejected records, partial aggregates and the newest record's time."""
     partials = [F.expr(p.expression).alias(p.name) for p in program.partial_columns]
     grouped = row_frame(frame, program).groupBy(*program.group_columns)
-    return grouped.agg(*partials, F.max(_TIME).alias(_TIME))
+    return grouped.agg(*partials, F.max(TIME).alias(TIME))
 
 
 def _evaluated(
     table: pa.Table, views: tuple[ViewMerge, ...], rejecting: Sequence[tuple[str, str]], reader: SourceReader
 ) -> Evaluated:
     rejected, counts = rejected_rows(table, rejecting, reader)
-    found = pc.max(table.column(_TIME)).as_py() if table.num_rows else None
+    found = pc.max(table.column(TIME)).as_py() if table.num_rows else None
     newest = found if isinstance(found, dt.datetime) else None
-    columns = [name for name in table.column_names if name not in {c for _, c in rejecting} and name != _TIME]
+    columns = [name for name in table.column_names if name not in {c for _, c in rejecting} and name != TIME]
     return Evaluated(
         merges=(TableMerge(table.select(columns), views, newest),),
         rejected=rejected,

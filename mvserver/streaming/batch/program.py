@@ -7,7 +7,7 @@ every view (the union of their keys), and a row is a partial aggregate. DuckDB r
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -27,7 +27,7 @@ from mvserver.views.change_input import ChangeInput, contributed
 from mvserver.views.feeds import query_of
 from mvserver.views.measures import MeasureCall, keeps_times
 from mvserver.views.targets import Target
-from mvserver.views.windowing import WindowColumns, event_us, state_keys
+from mvserver.views.windowing import SpreadKey, WindowColumns, event_us, spread_key, state_keys
 from spark_sinks.base import METADATA
 from spark_sinks.decode import CheckFunction, RecordFunction, format_of, parquet_column
 from spark_sinks.decode.columns import valid_text
@@ -200,6 +200,14 @@ class _Columns:
 
     def selected(self) -> list[str]:
         return [f"{text} AS {name}" for text, name in self.by_text.items() if text != name]
+
+
+def program_groups(targets: Iterable[Target]) -> list[list[Target]]:
+    """Those that share a program: all but the ones that make several rows of a record."""
+    found: dict[SpreadKey | None, list[Target]] = {}
+    for target in targets:
+        found.setdefault(spread_key(target.plan.scan), []).append(target)
+    return list(found.values())
 
 
 def build_program(targets: Sequence[Target], *, trial: bool = False, schemas: KnownSchemas = NO_SCHEMAS) -> Program:

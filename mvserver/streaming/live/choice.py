@@ -12,7 +12,7 @@ from mvserver.streaming.live.ended import LaneEnded
 from mvserver.streaming.live.lanes import LiveLanes
 from mvserver.streaming.pipeline.running_state import RunningState
 from mvserver.streaming.pipeline.subscribers import Subscriber
-from mvserver.views.windowing import spread_key
+from mvserver.views.windowing import rows_max
 from spark_sinks.base import SourceReader
 from spark_sinks.duckdb.ledger.ledger import encode
 
@@ -20,7 +20,7 @@ BATCHES_ONLY = "its source is read in batches only"
 BEHIND_RECORDS = 10_000  # a pipeline that has more to read than this has not caught up
 LARGE_S = 4.0
 BEHIND_LIVE_RECORDS = 30_000  # above it a live lane has fallen behind: batches read so many in half a second
-RATE_MAX = 50_000  # records per second that are left to batches, which cost less for each
+RATE_MAX = 50_000  # rows per second that are left to batches, which cost less for each
 _DELAYS_S = (2.0, 5.0, 15.0, 60.0, 300.0)
 _LASTED_S = 120.0  # a run that went well for so long: what ends it now is another matter
 
@@ -114,9 +114,9 @@ class LaneChoice:
         partitions = len(self._reader.positions.partitions(self._state.next))
         if not self.is_live and partitions > self._lanes.left:
             return f"its {partitions} partitions want as many task slots, and {self._lanes.left} are left"
-        return self._behind()
+        return self._behind(wanted)
 
-    def _behind(self) -> str | None:
+    def _behind(self, wanted: Sequence[Subscriber]) -> str | None:
         latest, start, positions = self._state.latest, self._state.next, self._reader.positions
         if latest is None or self._last_records is None:  # the first batch also warms Spark up
             return "no batch was read since its start"
@@ -130,9 +130,10 @@ class LaneChoice:
             records = max(records, self._last_records)
         if records > BEHIND_RECORDS:
             return f"it is behind by about {records} records"
-        rate = self._state.rate.per_second()
-        if rate > RATE_MAX:
-            return f"{rate:.0f} records a second are more than one process takes"
+        rate, rows = self._state.rate.per_second(), rows_max(s.target.plan.scan for s in wanted)
+        if rate * rows > RATE_MAX:
+            each = "" if rows == 1 else f", each in up to {rows} rows,"
+            return f"{rate:.0f} records a second{each} are more than one process takes"
         return None
 
 
@@ -145,8 +146,6 @@ def lasting_obstacle(reader: SourceReader, lanes: LiveLanes, plans: Iterable[Con
         return BATCHES_ONLY
     if reader.live.refusal is not None:
         return reader.live.refusal
-    if any(spread_key(plan.scan) is not None for plan in plans):
-        return "a query makes several rows of a record (UNNEST, or windows that overlap)"
     if any(True for plan in plans for _ in called(plan)):
         return "a query calls a function of one's own, whose rows go to Python in batches"
     return None

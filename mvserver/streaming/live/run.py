@@ -15,12 +15,19 @@ from pathlib import Path
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
-from mvserver.streaming.batch.evaluate import NOTHING, Evaluated, SchemasWanted, WholeProgramNeeded, evaluate_arrived
-from mvserver.streaming.batch.program import Program, build_program
+from mvserver.streaming.batch.evaluate import (
+    NOTHING,
+    Evaluated,
+    SchemasWanted,
+    WholeProgramNeeded,
+    combined,
+    evaluate_arrived,
+)
 from mvserver.streaming.live.choice import BEHIND_LIVE_RECORDS
 from mvserver.streaming.live.ended import LaneEnded, TaskGone
 from mvserver.streaming.live.passage import Passage
 from mvserver.streaming.live.pause import CommitPause
+from mvserver.streaming.live.programs import live_programs
 from mvserver.streaming.live.row_server import RowServer, rows_of
 from mvserver.streaming.live.spark_query import LiveQuery
 from mvserver.streaming.pipeline.committer import Committer
@@ -73,7 +80,7 @@ class LiveRun:
         self._behind = 0
         targets = [subscriber.target for subscriber in subscribers]
         schemas = known_schemas(services.reader, (target.plan.scan for target in targets))
-        self._program: Program = build_program(targets, trial=True, schemas=schemas)
+        self._programs = live_programs(targets, schemas)
 
     def run(self, session: SparkSession, checkpoint: Path, began: Callable[[], None]) -> None:
         """Until the pipeline ends it. Raises LaneEnded with what else has ended it; ``began`` is called when Spark's
@@ -81,7 +88,8 @@ class LiveRun:
         server = RowServer()
         try:
             with self._live.stream(session, self._position) as frame:
-                query = LiveQuery(session, frame, self._program, self._services.reader.record_order, server, checkpoint)
+                rows = self._programs.frame(frame, self._services.reader.record_order)
+                query = LiveQuery(session, rows, server, checkpoint)
                 try:
                     self._take_rows(server, query, began)
                 finally:
@@ -129,7 +137,8 @@ class LiveRun:
 
     def _evaluated(self, rows: pa.Table) -> Evaluated:
         try:
-            return evaluate_arrived(rows, self._program, self._services.reader)
+            reader = self._services.reader
+            return combined([evaluate_arrived(part, program, reader) for program, part in self._programs.parts(rows)])
         except WholeProgramNeeded:
             raise LaneEnded("a record needs a closer look than the live lane takes") from None
         except SchemasWanted as wanted:
@@ -187,7 +196,7 @@ class LiveRun:
             self._behind = 0
             return
         silent_s = time.monotonic() - self._last_rows
-        if silent_s >= QUIET_S and latest != self._looked_at:
+        if silent_s >= QUIET_S and latest != self._looked_at and not self._passage.is_within_a_record:
             self._pass_over(latest)
         elif silent_s >= SILENT_S:
             raise LaneEnded(f"no record came for {SILENT_S:g} s, although there are some")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import shutil
-from dataclasses import replace
 from pathlib import Path
 
 from pyspark.errors import PySparkException
@@ -12,13 +11,10 @@ from pyspark.sql import DataFrame, SparkSession
 
 from mvserver import sqlstates
 from mvserver.errors import words_of
-from mvserver.streaming.batch.evaluate import row_frame
-from mvserver.streaming.batch.program import Program
 from mvserver.streaming.live.ended import LaneEnded, LiveRefused
 from mvserver.streaming.live.row_server import RowServer
 from mvserver.streaming.spark.errors import error_line, sql_error
 from mvserver.streaming.spark.java_functions import live_rows
-from spark_sinks.base import RecordOrder
 
 # An epoch ends with nothing that is needed here, and with a pause. Spark's own positions are never trusted.
 _EPOCH = "30 days"
@@ -29,20 +25,17 @@ _WORDS_S = 5  # how long a query may take to end whose task has gone
 
 
 class LiveQuery:
-    """Begun when it is made. All rows come, also of records that no query wants: they move the position."""
+    """Begun when it is made."""
 
     def __init__(
         self,
         session: SparkSession,
-        frame: DataFrame,
-        program: Program,
-        order: RecordOrder,
+        rows: DataFrame,
         server: RowServer,
         checkpoint: Path,
     ) -> None:
         for old in checkpoint.parent.glob("checkpoint-*"):
             shutil.rmtree(old, ignore_errors=True)
-        rows = row_frame(frame, replace(program, keep=None), order)
         writer = rows.writeStream.outputMode("update").option("checkpointLocation", str(checkpoint))
         writer = writer.trigger(realTime=_EPOCH)  # type: ignore[call-overload]  # which PySpark does not declare
         writer._jwrite.foreach(live_rows(session, rows._jdf.schema(), server.port, server.token))

@@ -19,14 +19,13 @@ from mvserver.streaming.batch.evaluate import (
     evaluate_partials,
     evaluate_rows,
 )
-from mvserver.streaming.batch.program import Program, build_program
+from mvserver.streaming.batch.program import Program, build_program, program_groups
 from mvserver.streaming.batch.scan_decoding import needs_schemas
 from mvserver.streaming.pipeline.evaluated_batch import Share
 from mvserver.streaming.pipeline.subscribers import Subscriber
 from mvserver.streaming.spark.batch_watch import BatchOverran, BatchUnwanted, Bound, run_watched
 from mvserver.streaming.spark.errors import blame, is_too_large
 from mvserver.views.targets import Target
-from mvserver.views.windowing import SpreadKey, spread_key
 from spark_sinks.base import Position, Positions, SourceReader
 from spark_sinks.duckdb.state.state import UpsertState
 from spark_sinks.schema_registry.base import NO_SCHEMAS, KnownSchemas
@@ -167,7 +166,7 @@ class BatchEvaluator:
     def _run_programs(self, frame: DataFrame, targets: Sequence[Target], records: int, *, trial: bool) -> Evaluated:
         grouped: list[Target] = []
         parts = []
-        for together in _programs(filter(_can_be_grouped, targets)) if records > ROW_MODE_RECORDS_MAX else ():
+        for together in program_groups(filter(_can_be_grouped, targets)) if records > ROW_MODE_RECORDS_MAX else ():
             grouping = self._grouping(together)
             if grouping.pays():
                 part = evaluate_partials(frame, self._program(together, trial), self._reader)
@@ -176,7 +175,7 @@ class BatchEvaluator:
                 grouped.extend(together)
         parts.extend(
             evaluate_rows(frame, self._program(together, trial), self._reader)
-            for together in _programs(t for t in targets if t not in grouped)
+            for together in program_groups(t for t in targets if t not in grouped)
         )
         return combined(parts)
 
@@ -230,11 +229,3 @@ def _key(targets: Sequence[Target]) -> tuple[str, ...]:
 def _can_be_grouped(target: Target) -> bool:
     """Whether Spark may aggregate its records: not where each is judged by those before it."""
     return isinstance(target.state, UpsertState) and target.state.windowing is None
-
-
-def _programs(targets: Iterable[Target]) -> list[list[Target]]:
-    """Those that share a job: all but the ones that make several rows of a record."""
-    found: dict[SpreadKey | None, list[Target]] = {}
-    for target in targets:
-        found.setdefault(spread_key(target.plan.scan), []).append(target)
-    return list(found.values())
