@@ -170,8 +170,8 @@ class SharedStates:
 
     def _create(self, table: str, state: UpsertState) -> None:
         keys = ", ".join(f"{name} {kind}" for name, kind in zip(state.keys, state.key_types, strict=True))
-        primary = f"PRIMARY KEY ({', '.join(state.keys)})"
-        self._cursor.execute(f"CREATE TABLE {qualified(table)} ({keys}, {primary})")
+        primary = f", PRIMARY KEY ({state.keys[0]})" if len(state.keys) == 1 else ""
+        self._cursor.execute(f"CREATE TABLE {qualified(table)} ({keys}{primary})")
         self._cursor.execute(f"CREATE TABLE {qualified(table + NULLS)} ({keys})")
 
     def _move(self, state: UpsertState, table: str) -> None:

@@ -181,8 +181,13 @@ def main_table(table: str) -> str:
     return beside
 
 
-def create_statements(state: State) -> list[str]:
-    """DDL of a state; a keyless aggregate starts with its one row, as SELECT count(*) over nothing has."""
+def create_statements(state: State, *, replaced: bool = False) -> list[str]:
+    """DDL of a state; a keyless aggregate starts with its one row, as SELECT count(*) over nothing has. ``replaced``:
+    rows are put in by ``INSERT OR REPLACE``, which needs a primary key.
+
+    An index of several columns serves no merge and no look-up, but every new row has to be put into it. So states of
+    several keys have none. That no key is there twice is the merge's doing, whose rows have each key once.
+    """
     if not isinstance(state, (UpsertState, AppendState)):
         return state.create_statements()
     columns = [f"{name} {kind}" for name, kind in state.stored_columns]
@@ -198,7 +203,8 @@ def create_statements(state: State) -> list[str]:
             *beside,
         ]
     grows = state.windowing is not None and state.windowing.gap_us is not None
-    primary = [] if grows else [f"PRIMARY KEY ({', '.join(state.keys)})"]
+    indexed = not grows and (replaced or len(state.keys) == 1)
+    primary = [f"PRIMARY KEY ({', '.join(state.keys)})"] if indexed else []
     return [
         f"CREATE TABLE {qualified(state.table)} ({', '.join([*columns, *primary])})",
         f"CREATE TABLE {qualified(state.table + NULLS)} ({', '.join(columns)})",
