@@ -1,4 +1,4 @@
-"""Where the rows of a state are: merges change them in their place, whatever they tell of them, and put new ones behind.
+"""Where the rows of a state are: merges change them in place, whatever they tell of them, and put new ones behind.
 
 A row that DuckDB deletes and inserts leaves a hole, which every merge reads until the write-ahead log is folded in.
 """
