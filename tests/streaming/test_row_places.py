@@ -9,6 +9,7 @@ import random
 from collections import Counter
 from pathlib import Path
 
+import duckdb
 import pytest
 
 from spark_sinks.duckdb.changes.changes import Unwatched
@@ -53,6 +54,15 @@ def test_rows_of_several_keys_stay_in_their_places(tmp_path: Path, told: str | N
             places = now
         assert sorted(places.values()) == list(range(len(expected)))
         assert fed.rows() == sorted((k, i, n) for (k, i), n in expected.items())
+
+
+def test_a_null_among_several_keys_is_refused_by_the_table_of_whole_keys(tmp_path: Path) -> None:
+    """Each merge would put it in anew."""
+    view = target("SELECT k, i, count(*) AS n FROM events GROUP BY k, i")
+    with writer_in(tmp_path) as (database, writer):
+        Fed(database, writer, view)
+        with pytest.raises(duckdb.ConstraintException), writer.transaction():
+            writer.execute(f"INSERT INTO {qualified(view.state.table)} VALUES ('a', NULL, 1)")
 
 
 @pytest.mark.parametrize(
