@@ -43,7 +43,7 @@ from spark_sinks.duckdb.state.shared_states import Arrangement, SharedMerge, Sha
 from spark_sinks.duckdb.state.state import State, UpsertState, create_statements, source_text, watermark_rule
 from spark_sinks.duckdb.state.value_tables import new_values_relation
 from spark_sinks.duckdb.state.window_batches import take_in
-from spark_sinks.duckdb.statements import Statements, table_of
+from spark_sinks.duckdb.statements import Statements
 
 _log = logging.getLogger(__name__)
 
@@ -398,7 +398,7 @@ class Writer:
         table, known = view.state.table, [each for each in keys if each is not None]
         if len(known) == len(keys) and view.judging is None and self.watch.wants_keys(table):
             for each in known:
-                self._notes.keys(table, table_of(self._cursor, each) if isinstance(each, str) else each)
+                self._notes.keys(table, self._statements.table(each) if isinstance(each, str) else each)
         else:
             self._notes.rows(table)
         self._note_others(view.keeper)

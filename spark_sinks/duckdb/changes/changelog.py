@@ -164,7 +164,7 @@ class RetractedState:
 
     def create_statements(self) -> list[str]:
         settled = [] if self.settled is None else create_statements(self.settled)
-        return [*create_statements(self.groups), *self.rows.create_statements(), *settled]
+        return [*create_statements(self.groups, replaced=True), *self.rows.create_statements(), *settled]
 
 
 ChangelogState = KeyedRows | RetractedState

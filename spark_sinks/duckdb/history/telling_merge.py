@@ -3,7 +3,7 @@
 One query joins the new groups with the state's rows, and has of each group what it was, what it becomes, and both as
 the view shows them. Then the rows are put where they belong: by their place in the table where all of them are there
 already, else by a merge. What is written is what was told, so that the two cannot differ. (``MERGE … RETURNING`` tells
-nothing of the past, and has DuckDB delete and insert each row that it changes.)
+nothing of the past, and has DuckDB write whole rows: where an index is, it deletes and inserts them.)
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ from spark_sinks.duckdb.batch_plans import ViewMerge
 from spark_sinks.duckdb.batch_table import BATCH
 from spark_sinks.duckdb.names import qualified, rows_of
 from spark_sinks.duckdb.state.roll_ups import roll_up_together
-from spark_sinks.duckdb.state.state import NULLS, MergedColumn, UpsertState, is_count, merged_columns, upsert
+from spark_sinks.duckdb.state.state import NULLS, MergedColumn, UpsertState, is_count, keyed, merged_columns, upsert
 
 SHARED = "shared_"  # what the names of the shared tables begin with; those of states, with a UUID
 SHARED_FROM_VIEWS = 12  # of one batch: fewer merges cost little, and a table of its own is read faster
@@ -169,10 +169,9 @@ class SharedStates:
         return table
 
     def _create(self, table: str, state: UpsertState) -> None:
-        keys = ", ".join(f"{name} {kind}" for name, kind in zip(state.keys, state.key_types, strict=True))
-        primary = f"PRIMARY KEY ({', '.join(state.keys)})"
-        self._cursor.execute(f"CREATE TABLE {qualified(table)} ({keys}, {primary})")
-        self._cursor.execute(f"CREATE TABLE {qualified(table + NULLS)} ({keys})")
+        keys = [f"{name} {kind}" for name, kind in zip(state.keys, state.key_types, strict=True)]
+        self._cursor.execute(f"CREATE TABLE {qualified(table)} ({', '.join(keyed(keys, state.keys))})")
+        self._cursor.execute(f"CREATE TABLE {qualified(table + NULLS)} ({', '.join(keys)})")
 
     def _move(self, state: UpsertState, table: str) -> None:
         place = SharedPlace(table, 1 + max((each.slot for each in self._members(table).values()), default=-1))

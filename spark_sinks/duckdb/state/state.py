@@ -1,7 +1,7 @@
 """State tables: what a view keeps in DuckDB, how a batch of partial aggregates merges into it, how columns finish.
 
-A view in upsert mode has a table keyed by its group columns and a small table of its own for keys with a NULL (a
-primary key refuses NULL), merged by IS NOT DISTINCT FROM. A view in append mode has one table without a key. The
+A view in upsert mode has a table keyed by its group columns, which refuses NULL in them, and a small table of its own
+for keys with a NULL, merged by IS NOT DISTINCT FROM. A view in append mode has one table without a key. The
 user's rows come from a DuckDB view over these tables, which finishes the columns.
 
 Merge state per measure: COUNT a sum of counts, SUM a sum, MIN and MAX the extreme, MOMENTS count, mean and sum of
@@ -181,8 +181,21 @@ def main_table(table: str) -> str:
     return beside
 
 
-def create_statements(state: State) -> list[str]:
-    """DDL of a state; a keyless aggregate starts with its one row, as SELECT count(*) over nothing has."""
+def keyed(columns: Sequence[str], keys: Sequence[str], *, replaced: bool = False) -> list[str]:
+    """The definitions of a table of whole keys, whose columns come first. ``replaced``: rows are put in by ``INSERT OR
+    REPLACE``, which needs a primary key.
+
+    An index of several columns serves no merge and no look-up, but every new row has to be put into it. So states of
+    several keys have none. That no key is there twice is the merge's doing, whose rows have each key once.
+    """
+    if replaced or len(keys) == 1:
+        return [*columns, f"PRIMARY KEY ({', '.join(keys)})"]
+    return [*(f"{column} NOT NULL" for column in columns[: len(keys)]), *columns[len(keys) :]]
+
+
+def create_statements(state: State, *, replaced: bool = False) -> list[str]:
+    """DDL of a state; a keyless aggregate starts with its one row, as SELECT count(*) over nothing has. ``replaced``:
+    as in :func:`keyed`."""
     if not isinstance(state, (UpsertState, AppendState)):
         return state.create_statements()
     columns = [f"{name} {kind}" for name, kind in state.stored_columns]
@@ -198,9 +211,9 @@ def create_statements(state: State) -> list[str]:
             *beside,
         ]
     grows = state.windowing is not None and state.windowing.gap_us is not None
-    primary = [] if grows else [f"PRIMARY KEY ({', '.join(state.keys)})"]
+    whole = columns if grows else keyed(columns, state.keys, replaced=replaced)
     return [
-        f"CREATE TABLE {qualified(state.table)} ({', '.join([*columns, *primary])})",
+        f"CREATE TABLE {qualified(state.table)} ({', '.join(whole)})",
         f"CREATE TABLE {qualified(state.table + NULLS)} ({', '.join(columns)})",
         *beside,
         *total_statements(state),

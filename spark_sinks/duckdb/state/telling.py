@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from spark_sinks.duckdb.state.roll_ups import RollUp
 
-ROWS_MAX = 2_000  # of more, counting values costs as much as it saves
+ROWS_MAX = 1_000  # of more, so many rows of a state meet one by one key that to hash all keys costs less
 MEETING_MAX = 1.5  # rows of the batch that a row of the state meets, where its values are spread as the batch's are
 _TYPES = ("BOOLEAN", "TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT", "DATE", "TIME", "TIMESTAMP", "TIMESTAMPTZ",
           "TIMESTAMP WITH TIME ZONE", "VARCHAR", "UUID")  # fmt: skip
