@@ -5,7 +5,8 @@ those that run and acts on the difference: states are made or dropped in DuckDB 
 up. The same comparison at start is the recovery.
 
 How a query is taken up is in ``start_up``, how it goes in ``orphan_clean_up``, how it begins again when a store was
-changed in ``renewals``, what it has while it runs in ``running``. Here is what is decided, and what other rooms may ask.
+changed in ``renewals``, what it has while it runs in ``running``. Here is what is decided, and what other rooms may
+ask.
 """
 
 from __future__ import annotations
