@@ -4,8 +4,9 @@ Handlers write the catalog first and then call :meth:`Engine.reconcile`, which c
 those that run and acts on the difference: states are made or dropped in DuckDB at once, pipelines start when Spark is
 up. The same comparison at start is the recovery.
 
-How a query is taken up is in ``start_up``, how it goes in ``orphan_clean_up``, what it has while it runs in
-``running``. Here is what is decided, and what other rooms may ask.
+How a query is taken up is in ``start_up``, how it goes in ``orphan_clean_up``, how it begins again when a store was
+changed in ``renewals``, what it has while it runs in ``running``. Here is what is decided, and what other rooms may
+ask.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from functools import partial
 
 import pyarrow as pa
 
-from catalog.model import Relation, Store
+from catalog.model import Query, Relation, Store
 from mvserver import limits, sqlstates
 from mvserver.compiler.plans import ContinuousPlan, Projection, Scan
 from mvserver.errors import SqlError
@@ -37,6 +38,7 @@ from mvserver.streaming.queries.freshness import KeptView, SourceEnds
 from mvserver.streaming.queries.held_histories import HeldHistories
 from mvserver.streaming.queries.orphan_clean_up import OrphanCleanUp
 from mvserver.streaming.queries.outputs import MATERIALIZED_VIEW
+from mvserver.streaming.queries.renewals import Renewals, refuse_renewed
 from mvserver.streaming.queries.running import RunningQuery, group_applications, pipeline_statuses
 from mvserver.streaming.queries.source_pipelines import SourcePipelines
 from mvserver.streaming.queries.start_up import StartUp
@@ -62,6 +64,7 @@ class Engine:
         self._queries = RunningQueries()
         self._failures = 0  # of queries, since the start; under a lock of its own, since those who fail hold others
         self._failures_lock = threading.Lock()
+        self._stopped = False  # nothing is taken up any more
         self._isolation = Isolation(services.spark.work_directory)
         process = partial(SparkProcess, launch=services.launch, awaited=lambda: bool(self._queries.all()))
         self._spark = SparkSupervisor(services.spark, services.supervision, self._isolation, process)
@@ -90,6 +93,7 @@ class Engine:
         self._sources = SourcePipelines(
             services, pipeline_services, pipelines, self._pushes, self._histories, self._ended
         )
+        self._renewals = Renewals(self._sources, self._ended, self._reconcile)
         derived = DerivedSources(pipeline_services, pipelines, self._sources.of_scan)
         self._watched = WatchedViews(
             services.writer,
@@ -113,6 +117,7 @@ class Engine:
         self._watched.stop()
         self._histories.stop()
         with self._queries.changing():
+            self._stopped = True
             pipelines, running = self._sources.all(), self._queries.all()
         sinks = [r.sink for r in running if r.sink is not None]
         relays = [r.relay for r in running if r.relay is not None]
@@ -144,6 +149,8 @@ class Engine:
     def _reconcile(self) -> None:
         queries = self._queries
         with queries.changing():
+            if self._stopped:
+                return
             self._pushes.reconcile()
             self._push_states.reconcile()
             wanted = {query.id: query for query in self._services.catalog.queries.all()}
@@ -154,16 +161,12 @@ class Engine:
             if any(queries.get(query_id) is None for query_id in wanted):
                 self._ended.wait_own(limits.FORGET_WAIT_S)  # of a query that takes the place of another
             rows = {row.query_id: row for row in self._services.writer.ledger_subscribers()}
-            for each in filter(None, map(queries.get, wanted)):
-                if each.store_versions != self._services.store_versions(wanted[each.query.id]):
-                    each.give_up()  # all together: each may be waiting for the same store
             for query in wanted.values():
                 known = queries.get(query.id)
                 if known is None:
                     queries.put(self._start_up.adopt(query, rows.get(query.id)))
-                elif known.store_versions != self._services.store_versions(query):
-                    with queries.replacing(query.id):
-                        queries.put(self._start_up.renew(known, query))
+                elif known.ending is not None or known.store_versions != self._services.store_versions(query):
+                    self._renew(known, query)
                 elif query.desired_state == "terminated" and known.query.desired_state != "terminated":
                     self._terminate(known)
                 elif query.desired_state == "running" and known.query.desired_state == "terminated":
@@ -173,9 +176,18 @@ class Engine:
             group_applications(queries.all())
             self._orphan_clean_up.sweep({**wanted, **self._push_states.queries})
 
+    def _renew(self, known: RunningQuery, query: Query) -> None:
+        """As soon as what it has by its stores' former properties has ended."""
+        if known.ending is None:
+            self._renewals.begin(known, self._services.store_versions(query))
+        if self._renewals.is_over(known):
+            with self._queries.replacing(query.id):
+                self._queries.put(self._start_up.adopt(query, self._services.ledger_row(query.id)))
+
     def restart(self, query_id: str, *, skip_rejected: bool = False) -> None:
         with self._queries.changing():
             known = self._known(query_id)
+            refuse_renewed(known)
             known.refuse_held()
             self._isolation.pardon(known.sources)
             if known.query.desired_state == "terminated":
@@ -207,6 +219,7 @@ class Engine:
     def _refresh(self, query_id: str) -> None:
         with self._queries.changing(), self._queries.replacing(query_id):
             known = self._known(query_id)
+            refuse_renewed(known)
             if known.subscriber is None or known.pipeline is None:
                 raise SqlError(
                     sqlstates.OBJECT_NOT_IN_PREREQUISITE_STATE,

@@ -54,6 +54,7 @@ _OBJECT = r"^\s*+\{"
 _NUMBERS = (ByteType, ShortType, IntegerType, LongType, DecimalType, FloatType, DoubleType)
 _OF_DOUBLE = "RLIKE '[.E]'"  # the text of a number that went through a double
 _TEXTS = (StringType, VarcharType)
+_ANY_DIGITS = 2**31 - 1
 
 
 def decode_json(columns: Sequence[DecodeColumn], value: str, prefix: str) -> Decoded:
@@ -117,19 +118,21 @@ def decode_json_trial(columns: Sequence[DecodeColumn], value: str, prefix: str) 
 
     Most batches of most topics have no such record, and the slow path is most of what Spark has to plan.
     """
-    parsed, fast = f"{prefix}j", f"{prefix}f"
+    found, parsed, fast = f"{prefix}o", f"{prefix}j", f"{prefix}f"
+    odd = json_text.Oddities(found)
     utf8 = f"cast({value} as string)"
     refs = _references(columns, parsed)
     tests = (
         f"is_valid_utf8({utf8})",
-        *_valid_or_null(columns, refs, parsed, utf8),
-        _needs_no_search(columns, refs, utf8),
-        json_text.has_only_characters(utf8),
-        _single(utf8),
+        *_valid_or_null(columns, refs, parsed, utf8, odd),
+        _needs_no_search(columns, refs, utf8, odd),
+        f"({odd.has_plain_keys} OR {json_text.has_only_characters(utf8)})",
+        f"({odd.is_one_object} OR {_single(utf8)})",
     )
     return Decoded(
         stages=(
-            (f"{_parse(columns, utf8)} AS {parsed}",),
+            (f"{json_text.ODDITIES}({value}, {_least_scale(columns)}) AS {found}",),
+            (f"{_parse(columns, utf8, odd)} AS {parsed}",),
             (f"coalesce({' AND '.join(tests)}, false) AS {fast}",),
         ),
         columns=tuple((c.name, convert(c.type, r)) for c, r in zip(columns, refs, strict=True)),
@@ -139,13 +142,14 @@ def decode_json_trial(columns: Sequence[DecodeColumn], value: str, prefix: str) 
 
 
 # --- the parser's part ----------------------------------------------------------------------------------------------
-def _parse(columns: Sequence[DecodeColumn], utf8: str) -> str:
+def _parse(columns: Sequence[DecodeColumn], utf8: str, odd: json_text.Oddities | None = None) -> str:
     """A struct of what the parser finds; NULL where it would round a number, or work for minutes on its exponent.
     Spark refers to its fields without regard to case, so those that differ in nothing else are given other names."""
     fields = [(name, carrier(c.type)) for c in columns for name in c.fields]
     schema = text(", ".join([*(f"{quoted(name)} {kind}" for name, kind in fields), "_corrupt string"]))
     long_numbers = _long_numbers(columns, utf8)
-    readable = utf8 if long_numbers is None else f"CASE WHEN NOT {long_numbers} THEN {utf8} END"
+    short_numbers = f"NOT {long_numbers}" if odd is None else f"{odd.has_short_numbers} OR NOT {long_numbers}"
+    readable = utf8 if long_numbers is None else f"CASE WHEN {short_numbers} THEN {utf8} END"
     parsed = f"from_json({readable}, {schema}, {_OPTIONS})"
     if not _alike(columns):
         return parsed
@@ -154,13 +158,7 @@ def _parse(columns: Sequence[DecodeColumn], utf8: str) -> str:
 
 
 def _long_numbers(columns: Sequence[DecodeColumn], utf8: str) -> str | None:
-    decimals = [
-        (name, carried_scale(kind))
-        for column in columns
-        for field in column.fields
-        for name, kind in leaves(column.type, field)
-        if isinstance(kind, DecimalType)
-    ]
+    decimals = _decimals(columns)
     if not decimals:
         return None
     named: dict[str, int] = {}
@@ -169,6 +167,22 @@ def _long_numbers(columns: Sequence[DecodeColumn], utf8: str) -> str | None:
             named[name] = min(scale, named.get(name, scale))
     items = [scale for name, scale in decimals if name is None]
     return json_text.has_long_numbers(utf8, named, min(items) if items else None)
+
+
+def _decimals(columns: Sequence[DecodeColumn]) -> list[tuple[str | None, int]]:
+    """Names, where they have some, and how many digits behind the point are kept."""
+    return [
+        (name, carried_scale(kind))
+        for column in columns
+        for field in column.fields
+        for name, kind in leaves(column.type, field)
+        if isinstance(kind, DecimalType)
+    ]
+
+
+def _least_scale(columns: Sequence[DecodeColumn]) -> int:
+    """Of decimals; of numbers that are none nothing is lost."""
+    return min((scale for _, scale in _decimals(columns)), default=_ANY_DIGITS)
 
 
 def _alike(columns: Sequence[DecodeColumn]) -> bool:
@@ -193,7 +207,9 @@ def _all_valid(columns: Sequence[DecodeColumn], refs: Sequence[str], parsed: str
     return " AND ".join([f"{parsed}._corrupt IS NULL", *tests])
 
 
-def _valid_or_null(columns: Sequence[DecodeColumn], refs: Sequence[str], parsed: str, utf8: str) -> tuple[str, ...]:
+def _valid_or_null(
+    columns: Sequence[DecodeColumn], refs: Sequence[str], parsed: str, utf8: str, odd: json_text.Oddities
+) -> tuple[str, ...]:
     """Whether each column has a value, or is NULL because the record says so or has no such field.
 
     The parser tells of what it could not read. So a NULL is one unless the field has a name in other case, or unless
@@ -206,7 +222,8 @@ def _valid_or_null(columns: Sequence[DecodeColumn], refs: Sequence[str], parsed:
         for valid in [_valid(c.type, ref, utf8)]
     ]
     some_null = " OR ".join(f"{ref} IS NULL" for ref in refs)
-    true_nulls = f"{_is_object(utf8)} AND NOT {json_text.has_unknown_spelling(utf8, names, names)}"
+    is_object = f"({odd.is_one_object} OR {_is_object(utf8)})"
+    true_nulls = f"{is_object} AND NOT {json_text.has_unknown_spelling(utf8, names, names, odd)}"
     return (
         f"{parsed} IS NOT NULL",
         f"{parsed}._corrupt IS NULL",
@@ -223,12 +240,14 @@ def _valid(kind: DataType, ref: str, utf8: str) -> str:
     return valid(kind, ref, f"NOT {json_text.has_tiny_numbers(utf8)}")
 
 
-def _needs_no_search(columns: Sequence[DecodeColumn], refs: Sequence[str], utf8: str) -> str:
+def _needs_no_search(
+    columns: Sequence[DecodeColumn], refs: Sequence[str], utf8: str, odd: json_text.Oddities | None = None
+) -> str:
     """Whether no field of a STRUCT has its value under a name in other case than the parser was told."""
     first_names = {names[0] for c in columns for names in _fields_of(c.type)}
     if not first_names:
         return "true"
-    other = json_text.has_other_spelling(utf8, first_names)
+    other = json_text.has_other_spelling(utf8, first_names, odd)
     missing = [test for c, ref in zip(columns, refs, strict=True) if (test := _may_lack(c.type, ref)) is not None]
     return f"(NOT ({' OR '.join(missing)}) OR NOT {other})"
 

@@ -1,9 +1,10 @@
 r"""The text of a JSON record: what it says that Spark's parser does not.
 
 Spark's parser rounds decimals, takes a number with a point through a double on its way to text, and writes ``?`` for
-half a surrogate pair. The conditions here are asked of each record, and cost little beside its parsing. Where one of
-them says that the text may hold more than the parser shows, the text is *marked*, and nothing of it is lost. All loops
-of the patterns are possessive: each runs over the text once, and none needs a stack.
+half a surrogate pair. The conditions here are asked of each record. Where one of them says that the text may hold more
+than the parser shows, the text is *marked*, and nothing of it is lost. All loops of the patterns are possessive: each
+runs over the text once, and none needs a stack. Together they cost more than the parsing; so one run over the bytes
+says before which of them need not be asked (:class:`Oddities`).
 """
 
 from __future__ import annotations
@@ -11,8 +12,12 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Collection, Mapping
+from dataclasses import dataclass
 
 from spark_sinks.decode.columns import text
+
+ODDITIES = "mv_json_oddities"
+"""A function of Spark: of a text's bytes, and of how many digits are kept behind the point of a number."""
 
 _STRING_BODY = r'(?:[^"\\]++|\\.)*+'
 _NUMBER = r"-?(?:0|[1-9][0-9]*+)(?:\.[0-9]++)?+(?:[eE][+-]?[0-9]++)?+"
@@ -24,6 +29,27 @@ _ESCAPED_KEY = rf'\\u{_HEX}{{4}}[^"\\]*+"\s*+:'
 _PLAIN_NAME = re.compile("[a-z0-9_]+")
 _OTHER_THAN_PLAIN_KEY = r'[^\x00-@\[-\x7f][^"\\]*+"\s*+:'  # with a capital letter, or one that is not of ASCII
 _TINY = r"[eE]-0*+[1-9][0-9]{2}|0{300}"
+
+
+@dataclass(frozen=True)
+class Oddities:
+    """What the function has found in a text, as an expression. Each condition is true where the text surely is so, and
+    is not where that is to be asked of the patterns."""
+
+    found: str
+
+    @property
+    def is_one_object(self) -> str:
+        return f"{self.found} & 1 = 0"
+
+    @property
+    def has_plain_keys(self) -> str:
+        """No capital letters, none beyond ASCII, and no escapes with code points anywhere."""
+        return f"{self.found} & 2 = 0"
+
+    @property
+    def has_short_numbers(self) -> str:
+        return f"{self.found} & 4 = 0"
 
 
 def has_only_characters(utf8: str) -> str:
@@ -41,15 +67,15 @@ def has_tiny_numbers(utf8: str) -> str:
     return f"{utf8} RLIKE {text(_TINY)}"
 
 
-def has_other_spelling(utf8: str, names: Collection[str]) -> str:
+def has_other_spelling(utf8: str, names: Collection[str], odd: Oddities | None = None) -> str:
     """Whether a field's name may differ from one of ``names`` in nothing but case. Of names that differ from each other
     in no more, any may be meant."""
     return has_unknown_spelling(
-        utf8, names, [name for name in names if sum(other.lower() == name.lower() for other in names) == 1]
+        utf8, names, [name for name in names if sum(other.lower() == name.lower() for other in names) == 1], odd
     )
 
 
-def has_unknown_spelling(utf8: str, names: Collection[str], known: Collection[str]) -> str:
+def has_unknown_spelling(utf8: str, names: Collection[str], known: Collection[str], odd: Oddities | None = None) -> str:
     """Whether a field's name may be one of ``names`` in another case, and is not exactly one of ``known``."""
     folded = {name.lower() for name in names}
     exact = f'(?!(?:{_any_of(known)})")' if known else ""
@@ -59,6 +85,8 @@ def has_unknown_spelling(utf8: str, names: Collection[str], known: Collection[st
         return found
     # A plain name in another case has a letter that is not plain. Most texts have no such key, which is told in a
     # quarter of the time.
+    if odd is not None:
+        return f"(NOT ({odd.has_plain_keys}) AND {found})"
     return f"(({_has_escapes(utf8)} OR {utf8} RLIKE {text(_OTHER_THAN_PLAIN_KEY)}) AND {found})"
 
 

@@ -23,6 +23,7 @@ from spark_sinks.file.files import (
     write_visible,
 )
 from spark_sinks.file.options import FileOptions, is_under
+from spark_sinks.file.positions import behind
 from spark_sinks.file.printing import follow
 from spark_sinks.file.records import (
     check_entity_name,
@@ -171,7 +172,7 @@ class FileClient:
             return {"before": []}
         if starting == "latest":
             with self._reported():
-                return {"before": sorted(file.name for file in visible_files(directory, self._options.root))}
+                return behind(visible_files(directory, self._options.root))
         raise unknown_start(starting)
 
     def close(self) -> None:

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from spark_sinks.base import Position
@@ -12,6 +13,11 @@ from spark_sinks.file.files import VisibleFile
 from spark_sinks.file.journal import FileJournal
 
 BYTES_PER_RECORD = 100  # to turn a bound on records into one on files
+
+
+def behind(files: Iterable[VisibleFile]) -> Position:
+    """A store's answer to who begins behind all files that there are: which these are, and when that was."""
+    return {"before": sorted(file.name for file in files), "at": time.time()}
 
 
 def first_files(files: Iterable[VisibleFile], bytes_max: int, files_max: int | None) -> list[VisibleFile]:

@@ -13,10 +13,11 @@ import re
 import shutil
 import tempfile
 import threading
+import time
 import zlib
 from codecs import BOM_UTF8
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Container, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 _POLL_S = 0.05
 _SWEEP_S = 30.0  # how often all known files are looked at for changes
+_JUST_NOW_S = 10.0  # so long a statement may take from its look at the files to the query that begins with it
 _PATTERN = re.compile(r"([\\*?{}\[\]])")  # what Spark's paths have besides names
 
 
@@ -49,7 +51,8 @@ class FileReader:
     """A :class:`spark_sinks.base.SourceReader` over the files of one entity.
 
     Positions: ``{"seq": n}``, with ``"without": [names]`` while files that were there at CREATE are still to be left
-    out. ``{"before": [...]}``, a store's answer, is turned into these by :meth:`adopt`.
+    out. ``{"before": [...]}``, a store's answer, is turned into these by :meth:`adopt`; with the moment ``"at"`` where
+    the query begins with the latest files.
     """
 
     rounds = logged = held = schemas = live = None
@@ -97,7 +100,8 @@ class FileReader:
     # --- positions --------------------------------------------------------------------------------------------------
     def adopt(self, position: Position, *, fresh: bool) -> Position:
         """A start as a position of this reader. In a fresh pipeline the files to leave out become its first entries;
-        they stay that, where nothing was committed before it is made again."""
+        they stay that, where nothing was committed before it is made again. Else what others have read and was gone by
+        then is left out, too; of a start that is made again later it is not known when it went."""
         if "before" not in position:
             return position
         left_out = list(position["before"])
@@ -109,7 +113,15 @@ class FileReader:
                 return {"seq": len(self._journal)}
             if fresh and (known := self._journal.leading(set(left_out))):
                 return {"seq": known}
+            if time.time() - position.get("at", 0.0) < _JUST_NOW_S:
+                left_out += self._gone_before(set(left_out))
         return {"seq": 0, "without": left_out} if left_out else {"seq": 0}
+
+    def _gone_before(self, listed: Container[str]) -> Sequence[str]:
+        """Files that others have read, and that were gone when the ``listed`` ones were there."""
+        unlisted = [name for name in self._journal.names if name not in listed]
+        there = {file.name for file in self._files.look()} if unlisted else set()
+        return [name for name in unlisted if name not in there]
 
     def restart_at(self, position: Position) -> None:
         """The ledger's position: what the journal has beyond it was never committed."""

@@ -22,7 +22,6 @@ from spark_sinks.postgresql.limits import (
     SPOOL_BYTES_MAX,
     STATUS_INTERVAL_S,
 )
-from spark_sinks.postgresql.pgoutput import parse
 from spark_sinks.postgresql.replication import ReplicationStream
 from spark_sinks.postgresql.spool import Spool
 
@@ -172,7 +171,7 @@ class Capture:
                 for message in stream.messages():
                     came = True
                     if isinstance(message, bytes):
-                        self._records.take(parse(message))
+                        self._records.take_message(message)
                     else:
                         if not self._records.in_transaction:
                             self._spool.received(message.lsn)

@@ -8,7 +8,17 @@ from dataclasses import dataclass, field, replace
 from mvserver import sqlstates
 from mvserver.errors import SqlError
 from spark_sinks import oversize
-from spark_sinks.postgresql.pgoutput import Begin, Change, Commit, Message, Table, Truncate, Values
+from spark_sinks.postgresql.pgoutput import (
+    OPS_OF_NEW_ROWS,
+    Begin,
+    Change,
+    Commit,
+    Message,
+    Table,
+    Truncate,
+    Values,
+    parse,
+)
 from spark_sinks.postgresql.positions import lsn_text
 from spark_sinks.postgresql.records import Envelope, RowColumn, RowShape, UnknownKeyError, enveloped, filled
 from spark_sinks.postgresql.spool import Barrier, Spool
@@ -113,6 +123,7 @@ class ChangeRecords:
         self._key_columns: tuple[int, ...] = ()  # places of the replica identity, of a row that has nothing else
         self._stopped: SqlError | None = None  # why the transaction under way is not read
         self._unreadable: SqlError | None = None  # why none is, until the table is known anew
+        self._readable = b""  # the oid of the table in messages, while its rows are read
         self._next: KnownTable | None = None
         self._last: Table | None = None  # the table's own words
         self._begin: Begin | None = None
@@ -122,6 +133,27 @@ class ChangeRecords:
         self._keys: list[bytes | None] = []  # of the transaction under way, not in the spool yet
         self._values: list[bytes | None] = []
         self._bytes = 0  # of these values
+
+    def take_message(self, data: bytes) -> None:
+        """As it came."""
+        op = OPS_OF_NEW_ROWS.get(data[0])
+        if op is None or not self._takes_new_row(data, op):
+            self.take(parse(data))
+
+    def _takes_new_row(self, data: bytes, op: bytes) -> bool:
+        """A change that has nothing but its new row is taken without being read as a message before: most are so."""
+        shape = self._shape
+        if shape is None or data[1:5] != self._readable or self._stopped is not None:
+            return False
+        parts = shape.new_row(data)
+        if parts is None:
+            return False
+        row = shape.joined(parts)
+        if self._keyed:
+            self._add(shape.joined_key(parts), row)
+        else:
+            self._add(None, enveloped(op, None, row, self._tail))
+        return True
 
     def take(self, message: Message) -> None:
         if isinstance(message, Change):
@@ -143,6 +175,7 @@ class ChangeRecords:
         """The connection has ended; the transaction under way comes again."""
         self._drop_records()
         self._begin = self._stopped = self._shape = self._last = self._unreadable = None
+        self._readable = b""
 
     @property
     def in_transaction(self) -> bool:
@@ -184,6 +217,7 @@ class ChangeRecords:
         self._shape = RowShape(columns, self._known.key, gone)
         self._key_columns = tuple(at for at, column in enumerate(table.columns) if column.key)
         self._unreadable = self._refused(table, identity) if self._keyed else None
+        self._readable = table.oid.to_bytes(4, "big") if self._unreadable is None else b""
 
     def _refused(self, table: Table, identity: Sequence[str]) -> SqlError | None:
         known = self._known

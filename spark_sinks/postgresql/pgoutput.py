@@ -75,6 +75,12 @@ class Truncate:
     oids: tuple[int, ...]
 
 
+TEXT, NULL = b"t"[0], b"n"[0]
+"""Kinds of values."""
+OPS_OF_NEW_ROWS = {b"I"[0]: b"c", b"U"[0]: b"u"}
+"""By the kind of its message, the ``op`` of a change that may have nothing but its new row."""
+NEW_ROW, NEW_ROW_AT = b"N"[0], 5
+"""The mark before a new row, and where it is where no old one goes before."""
 Message = Begin | Commit | Table | Change | Truncate | None
 _HEAD = struct.Struct(">IB")
 _LENGTH = struct.Struct(">I")
@@ -129,11 +135,11 @@ def _tuple(data: bytes, at: int) -> tuple[Values, int]:
     for _ in range(count):
         kind = data[at]
         at += 1
-        if kind == 0x74:  # t
+        if kind == TEXT:
             start = at + 4
             at = start + length(data, at)[0]
             append(data[start:at])
-        elif kind == 0x6E:  # n
+        elif kind == NULL:
             append(None)
         elif kind == 0x75:  # u
             append(UNCHANGED)

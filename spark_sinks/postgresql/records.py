@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from json.encoder import encode_basestring
 
 from mvserver.types import oids
-from spark_sinks.postgresql.pgoutput import UNCHANGED, Values
+from spark_sinks.postgresql.pgoutput import NEW_ROW, NEW_ROW_AT, NULL, TEXT, UNCHANGED, Values
 from spark_sinks.postgresql.tables import decimal_of
 
 _Encode = Callable[[bytes], bytes]
@@ -93,7 +93,10 @@ class RowShape:
 
     def __init__(self, columns: Sequence[RowColumn], key: Sequence[str], gone: Sequence[str] = ()) -> None:
         self._fields = [(encode_basestring(c.name).encode() + b":", _encoder(c), _unchanged(c.name)) for c in columns]
-        self._rest = b"".join(b"," + encode_basestring(name).encode() + b":" + _dropped(name) for name in gone)
+        # What is written as it came has no encoder.
+        self._quick = [(name, None if encode is _of_integer else encode) for name, encode, _ in self._fields]
+        self._end = b"".join(b"," + encode_basestring(name).encode() + b":" + _dropped(name) for name in gone) + b"}"
+        self._count = len(columns).to_bytes(2, "big")
         names = [c.name for c in columns]
         self.key_at = tuple(names.index(name) for name in key if name in names)
 
@@ -106,7 +109,35 @@ class RowShape:
                 parts.append(name + unchanged)
             else:
                 parts.append(name + encode(value))  # type: ignore[arg-type]
-        return b"{" + b",".join(parts) + self._rest + b"}"
+        return self.joined(parts)
+
+    def new_row(self, data: bytes) -> list[bytes] | None:
+        """The columns of the row that an insertion or an update has, straight from its message. None for one that has
+        more than that: an old row, or values that are not in it."""
+        at = NEW_ROW_AT + 3
+        if data[NEW_ROW_AT] != NEW_ROW or data[NEW_ROW_AT + 1 : at] != self._count:
+            return None
+        parts = []
+        for name, encode in self._quick:
+            kind = data[at]
+            if kind == TEXT:
+                start = at + 5
+                at = start + int.from_bytes(data[at + 1 : start], "big")
+                value = data[start:at]
+                parts.append(name + value if encode is None else name + encode(value))
+            elif kind == NULL:
+                at += 1
+                parts.append(name + b"null")
+            else:
+                return None
+        return parts
+
+    def joined(self, parts: Sequence[bytes]) -> bytes:
+        """The row of all columns."""
+        return b"{" + b",".join(parts) + self._end
+
+    def joined_key(self, parts: Sequence[bytes]) -> bytes:
+        return b"{" + b",".join([parts[at] for at in self.key_at]) + b"}"
 
     def key(self, values: Values) -> bytes:
         """:class:`UnknownKeyError` where the log does not have it."""

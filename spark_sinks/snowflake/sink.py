@@ -5,7 +5,9 @@ two servers that write for one query wait for each other, and the second finds a
 it has read: it writes nothing. That holds, too, for a transaction whose end was not told, and may still be going on.
 
 The service ends a transaction that stands still, and takes what follows in the session as statements of their own. So
-each of them asks for the mark that the transaction has set, and the mark is looked for once more behind the commit.
+does it with a statement that had no answer, and comes to it behind the client's ROLLBACK. Therefore the first of them
+asks for the transaction that was begun, the others for the mark that it has set, and the mark is looked for once more
+behind the commit.
 """
 
 from __future__ import annotations
@@ -90,8 +92,8 @@ class SnowflakeSink:
         if rows.num_rows or gone.num_rows:
             self._staging.fill(rows, gone)
         attempt = uuid.uuid4().hex
-        with self._transaction():
-            self._advance(mark, position, attempt)
+        with self._transaction() as transaction:
+            self._advance(mark, position, attempt, transaction)
             if self._target.shape.key and (rows.num_rows or gone.num_rows):
                 self._session.changed(self._deletion(), attempt)
             if rows.num_rows:
@@ -133,15 +135,17 @@ class SnowflakeSink:
         )
         return _Mark(0, None)
 
-    def _advance(self, mark: _Mark, position: Position, attempt: str) -> None:
+    def _advance(self, mark: _Mark, position: Position, attempt: str, transaction: str) -> None:
         changed = self._session.changed(
             f"UPDATE {self._name.progress.sql} SET VERSION = VERSION + 1, POSITION = ?, ATTEMPT = ?, "
-            "WRITTEN_AT = CURRENT_TIMESTAMP() WHERE QUERY_ID = ? AND VERSION = ? AND TABLE_CREATED = ?",
+            "WRITTEN_AT = CURRENT_TIMESTAMP() WHERE QUERY_ID = ? AND VERSION = ? AND TABLE_CREATED = ? "
+            "AND CURRENT_TRANSACTION() = ?",
             json.dumps(position, sort_keys=True),
             attempt,
             self._target.query_id,
             mark.version,
             self._created,
+            transaction,
         )
         if changed != 1:
             raise another_writer()
@@ -149,9 +153,10 @@ class SnowflakeSink:
     def _confirm(self, attempt: str) -> None:
         ((found,),) = self._session.run(f"SELECT COUNT(*) FROM {self._name.progress.sql} WHERE ATTEMPT = ?", attempt)
         if found != 1:
-            raise SqlError(
-                sqlstates.SERIALIZATION_FAILURE, f'store "{self._target.store}" has rolled back a transaction'
-            )
+            raise self._rolled_back()
+
+    def _rolled_back(self) -> SqlError:
+        return SqlError(sqlstates.SERIALIZATION_FAILURE, f'store "{self._target.store}" has rolled back a transaction')
 
     # --- the table ----------------------------------------------------------------------------------------------------
     def _created_at(self) -> str:
@@ -198,10 +203,14 @@ class SnowflakeSink:
         return cast(column(at), field.type, self._columns[folded(field.name)])
 
     @contextmanager
-    def _transaction(self) -> Iterator[None]:
+    def _transaction(self) -> Iterator[str]:
+        """Its name."""
         self._session.run("BEGIN")
         try:
-            yield
+            ((transaction,),) = self._session.run("SELECT CURRENT_TRANSACTION()")
+            if transaction is None:
+                raise self._rolled_back()
+            yield str(transaction)
             self._session.run("COMMIT")
         except BaseException:
             with suppress(SqlError):  # where the line is broken, the service ends the transaction itself

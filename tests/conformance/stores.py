@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import tempfile
 import time
@@ -28,6 +29,9 @@ from tests.services.postgres import LogicalPostgres
 KINDS = ("FILE", "S3", "KAFKA", "KINESIS", "POSTGRESQL")
 BY_NIGHT = ("GCS",)
 WRITTEN = ("FILE", "S3", "GCS", "KAFKA", "KINESIS")
+AT_ADDRESSES = ("KINESIS", "S3", "POSTGRESQL")
+"""Kinds that have one address; brokers say themselves where they are. A slot is free again when its server gives up a
+connection that is silent, after a minute."""
 OF_FILES = ("FILE", "S3", "GCS")
 """Stores of type FILE: in a directory, in S3, and in Google's storage."""
 """Kinds that a query writes to; the output of others goes to topics."""
@@ -68,6 +72,13 @@ class StoreUnderTest:
     def send(self, entity: str, numbers: Sequence[int]) -> None:
         self.put(entity, numbers)
         self.sent += numbers
+
+
+def address_of(properties: str) -> tuple[str, str, int]:
+    """The property of a store that has its address, its value, and the port in it."""
+    found = re.search(r"'([^']+)' = '([^']*127\.0\.0\.1:(\d+)[^']*)'", properties)
+    assert found is not None
+    return found[1], found[2], int(found[3])
 
 
 def _values(numbers: Sequence[int]) -> list[bytes]:

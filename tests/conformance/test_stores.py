@@ -19,9 +19,10 @@ import pytest
 
 from mvserver.demo.kafka_broker import KafkaBroker
 from tests.conformance import stores
-from tests.conformance.stores import BY_NIGHT, KINDS, OF_FILES, WRITTEN, StoreUnderTest
+from tests.conformance.stores import AT_ADDRESSES, BY_NIGHT, KINDS, OF_FILES, WRITTEN, StoreUnderTest, address_of
 from tests.faults.live import LiveServer
 from tests.services.kinesis import KinesisEmulator
+from tests.services.lines import Line
 from tests.services.postgres import LogicalPostgres
 
 pytestmark = [pytest.mark.spark, pytest.mark.kafka, pytest.mark.kinesis, pytest.mark.postgres]
@@ -327,6 +328,45 @@ def test_what_is_dropped_while_its_store_is_away_holds_up_nobody(world: World, k
     server.wait_for(
         lambda: _dropped(server, f"{store.name}_gone IN STORE {store.name}{files}"), WITHIN_S, "it writes on"
     )
+
+
+@pytest.mark.parametrize(
+    "kind", [AT_ADDRESSES[0], *(pytest.param(k, marks=pytest.mark.night) for k in AT_ADDRESSES[1:])]
+)
+def test_a_store_is_changed_whose_former_address_says_nothing(world: World, kind: str) -> None:
+    """Neither other stores nor their queries wait for what still reads by that address. The view goes on by the new
+    one, exactly where it stood."""
+    store, other, server = world.store(kind), world.store("FILE"), world.server
+    begin(world, kind, other.kind)
+    moved = f"{store.name}_moved"
+    key, value, port = address_of(store.properties)
+    with Line(port) as line:
+        through = store.properties.replace(value, value.replace(f":{port}", f":{line.port}"))
+        server.run(f"CREATE STORE {moved} WITH ({through})")
+        server.run(
+            f"CREATE STREAM {moved} {store.declared} "
+            f"WITH ('store' = '{moved}', 'topic' = '{store.name}_in'{store.format})"
+        )
+        server.run(
+            f"CREATE MATERIALIZED VIEW {moved}_view AS SELECT {store.n} AS n, count(*) AS records "
+            f"FROM {moved} WITH ({SOURCE.format('earliest')}) GROUP BY {store.n}"
+        )
+        world.check_view(f"{moved}_view", store.sent)
+        line.silence()
+        store.send(f"{store.name}_in", world.take(100))  # it asks for these, and hears nothing
+        began = time.monotonic()
+        server.run(f"UPDATE STORE {moved} WITH ('{key}' = '{value}')")
+        server.run(
+            f"CREATE MATERIALIZED VIEW {moved}_meanwhile AS SELECT {other.n} AS n, count(*) AS records "
+            f"FROM {other.name}_in WITH ({SOURCE.format('earliest')}) GROUP BY {other.n}"
+        )
+        world.check_view(f"{moved}_meanwhile", other.sent)
+        assert time.monotonic() - began < OTHERS_WITHIN_S
+        world.check_view(f"{moved}_view", store.sent)
+    server.run(f"DROP MATERIALIZED VIEW {moved}_view")
+    server.run(f"DROP MATERIALIZED VIEW {moved}_meanwhile")
+    server.run(f"DROP STREAM {moved}")
+    server.run(f"DROP STORE {moved}")
 
 
 def _dropped(server: LiveServer, entity: str) -> bool:

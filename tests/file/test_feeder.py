@@ -348,6 +348,28 @@ def test_a_fresh_start_that_is_made_again_leaves_the_same_files_out(tmp_path: Pa
     assert again.positions.distance({"seq": 2}, again.health.look({"seq": 2}).latest or {}) == 1
 
 
+def test_a_start_behind_the_latest_files_needs_none_that_others_have_read_and_that_are_gone(tmp_path: Path) -> None:
+    """One that is made again later does: what has gone since then was its own."""
+    directory = tmp_path / "in"
+    directory.mkdir()
+    for name in ("a.json", "b.json"):
+        (directory / name).write_text("{}\n")
+    reader = FileReader(DirectoryFiles(directory), tmp_path / "work", None)
+    assert reader.adopt({"before": ["a.json", "b.json"]}, fresh=True) == {"seq": 2}
+    (directory / "a.json").unlink()
+    latest = {"before": ["b.json"], "at": time.time()}
+    start = reader.adopt(latest, fresh=False)
+    assert start == {"seq": 0, "without": ["b.json", "a.json"]}
+    reader.health.check_history(start)
+    later = reader.adopt({**latest, "at": time.time() - 3600}, fresh=False)
+    assert later == {"seq": 0, "without": ["b.json"]}
+    for needs_all in (later, reader.adopt({"before": []}, fresh=False)):
+        with pytest.raises(SqlError, match=r'file "a\.json" .* is gone'):
+            reader.health.check_history(needs_all)
+    (directory / "b.json").unlink()
+    assert reader.adopt({"before": [], "at": time.time()}, fresh=False) == {"seq": 0, "without": ["a.json", "b.json"]}
+
+
 def test_a_batch_has_no_more_files_than_it_may(tmp_path: Path, streams: ExitStack) -> None:
     (tmp_path / "clicks").mkdir()
     for number in range(5):

@@ -28,6 +28,7 @@ from spark_sinks.store_kind import Source, StoreKind, StoreSettings
 from tests.services import class_archives
 
 LISTS: dict[str, list[bytes]] = {}
+ANSWERS: dict[str, threading.Event] = {}  # of lists that say nothing until this is set
 NOON = dt.datetime(2024, 5, 17, 12, tzinfo=dt.UTC)
 RAW = pa.schema(
     [
@@ -83,7 +84,8 @@ class ToyReader:
     opened = closed = 0
 
     def __init__(self, source: Source[ToyOptions], settings: StoreSettings) -> None:
-        self._list = LISTS[source.options.prefix + source.entity]
+        self._name = source.options.prefix + source.entity
+        self._list = LISTS[self._name]
         self.health = LogHealth(lambda: (0, len(self._list)), lambda: True)
         self.rounds = self
         ToyReader.opened += 1
@@ -95,6 +97,8 @@ class ToyReader:
         time.sleep(0.02)
 
     def next_batch(self, start: Position, records: int) -> Position:
+        if self._name in ANSWERS:
+            assert ANSWERS[self._name].wait(300)
         self._end = self.positions.limit(start, {"seq": len(self._list)}, records)
         return self._end
 
@@ -202,6 +206,83 @@ def test_a_view_over_a_store_of_a_new_kind(connection: psycopg.Connection[Any], 
     assert entity[2] == {"records": "11"}
     connection.execute("DROP MATERIALIZED VIEW visits")
     assert (ToyReader.opened, ToyReader.closed) == (1, 1)
+
+
+def wait_for_rows(connection: psycopg.Connection[Any], query: Any, wanted: list[tuple[Any, ...]]) -> None:
+    deadline = time.monotonic() + FOUND_WITHIN_S
+    while (found := connection.execute(query).fetchall()) != wanted:
+        assert time.monotonic() < deadline, found
+
+
+def state_of(connection: psycopg.Connection[Any], view: str) -> tuple[str, str, str | None]:
+    """The query's id, its state and why."""
+    rows = connection.execute("SELECT id, state, error FROM mv_catalog.queries WHERE sink LIKE %s", (f"%{view}",))
+    (found,) = rows.fetchall()
+    return found
+
+
+@pytest.mark.spark
+def test_a_store_that_says_nothing_is_changed_and_holds_up_nobody(connection: psycopg.Connection[Any]) -> None:
+    """What reads by its former properties hangs meanwhile. Its view then goes on by the new ones, where it stood."""
+    numbers = [{"n": number} for number in range(10)]
+    add("old.numbers", *numbers[:5])
+    add("new.numbers", *numbers)  # the same list, as it is found at the other place
+    add("other.numbers", *numbers[:3])
+    for name in ("old", "other"):
+        connection.execute(f"CREATE STORE {name} WITH ('type' = toy, 'prefix' = '{name}.')")
+        connection.execute(
+            f"CREATE STREAM {name}_numbers (n BIGINT) "
+            f"WITH ('store' = {name}, 'topic' = 'numbers', 'value.format' = json)"
+        )
+    counted = "SELECT count(*), sum(n)::bigint FROM {}_numbers"
+    connection.execute(f"CREATE MATERIALIZED VIEW old_sum AS {counted.format('old')}")
+    wait_for_rows(connection, "SELECT * FROM old_sum", [(5, 10)])
+    ANSWERS["old.numbers"] = answers = threading.Event()
+    try:
+        began = time.monotonic()
+        connection.execute("UPDATE STORE old WITH ('prefix' = 'new.')")
+        connection.execute(f"CREATE MATERIALIZED VIEW other_sum AS {counted.format('other')}")
+        wait_for_rows(connection, "SELECT * FROM other_sum", [(3, 3)])
+        assert time.monotonic() - began < FOUND_WITHIN_S
+        query_id, state, error = state_of(connection, "old_sum")
+        assert (state, error) == (
+            "STALLED",
+            "a store was changed, and what reads or writes by its former properties has not ended yet",
+        )
+        for statement in (f"RESTART QUERY {query_id}", "REFRESH MATERIALIZED VIEW old_sum"):
+            with pytest.raises(psycopg.errors.ObjectInUse, match="is about to begin again"):
+                connection.execute(statement)  # type: ignore[arg-type]
+        assert connection.execute("SELECT * FROM old_sum").fetchall() == [(5, 10)]
+        connection.execute("DROP MATERIALIZED VIEW other_sum")
+    finally:
+        answers.set()
+    wait_for_rows(connection, "SELECT * FROM old_sum", [(10, 45)])
+    add("new.numbers", {"n": 100})
+    wait_for_rows(connection, "SELECT * FROM old_sum", [(11, 145)])
+    assert state_of(connection, "old_sum")[1:] == ("RUNNING", None)
+    connection.execute("DROP MATERIALIZED VIEW old_sum")
+
+
+@pytest.mark.spark
+def test_a_view_is_dropped_whose_changed_store_says_nothing(connection: psycopg.Connection[Any]) -> None:
+    """Of two that read it, one goes at once; the other one goes on behind the change."""
+    add("mute.numbers", {"n": 1})
+    add("loud.numbers", {"n": 1}, {"n": 2})
+    connection.execute("CREATE STORE mute WITH ('type' = toy, 'prefix' = 'mute.')")
+    connection.execute(
+        "CREATE STREAM mute_numbers (n BIGINT) WITH ('store' = mute, 'topic' = 'numbers', 'value.format' = json)"
+    )
+    for view in ("gone", "kept"):
+        connection.execute(f"CREATE MATERIALIZED VIEW {view} AS SELECT sum(n)::bigint AS n FROM mute_numbers")  # type: ignore[arg-type]
+    wait_for_rows(connection, "SELECT gone.n, kept.n FROM gone, kept", [(1, 1)])
+    ANSWERS["mute.numbers"] = answers = threading.Event()
+    try:
+        connection.execute("UPDATE STORE mute WITH ('prefix' = 'loud.')")
+        connection.execute("DROP MATERIALIZED VIEW gone")
+    finally:
+        answers.set()
+    wait_for_rows(connection, "SELECT n FROM kept", [(3,)])
+    connection.execute("DROP MATERIALIZED VIEW kept")
 
 
 @pytest.mark.spark

@@ -153,6 +153,38 @@ def test_a_transaction_that_the_service_has_rolled_back_writes_nothing(
     assert account.sink(name, shape).committed_position() == {"seq": 1}
 
 
+@pytest.mark.parametrize("late", [False, True], ids=["in its turn", "behind the end of its session's transaction"])
+def test_a_statement_outside_of_its_transaction_moves_no_position(
+    account: Account, name: str, monkeypatch: pytest.MonkeyPatch, late: bool
+) -> None:
+    """The service has rolled it back before its first statement; or that had no answer, and comes to it behind the
+    client's ROLLBACK. The line breaks then."""
+    sink = account.sink(name, CLICKS)
+    sink.committed_position()
+    sink.write(click(1), keys_of(CLICKS), {"seq": 1})
+    advance, run = sink._advance, sink._session.run
+    kept: list[Any] = []
+
+    def broken(*arguments: Any) -> None:
+        if late:
+            kept.append(arguments)
+        else:
+            run("ROLLBACK")
+            advance(*arguments)
+        raise SqlError("08006", "the line is broken")
+
+    monkeypatch.setattr(sink, "_advance", broken)
+    with pytest.raises(SqlError):
+        sink.write(click(2), keys_of(CLICKS), {"seq": 2})
+    for arguments in kept:
+        with pytest.raises(SqlError):
+            advance(*arguments)
+    again = account.sink(name, CLICKS)
+    assert again.committed_position() == {"seq": 1}
+    again.write(click(2), keys_of(CLICKS), {"seq": 2})
+    assert account.rows(name, COLUMNS) == clicks(1, 2)
+
+
 @pytest.mark.parametrize("lost", ["write", "_advance", "close"])
 def test_a_commit_whose_reply_is_lost_is_not_made_again(
     account: Account, name: str, monkeypatch: pytest.MonkeyPatch, lost: str

@@ -47,16 +47,21 @@ class EndedReaders:
         self._own = threading.local()  # those that a thread has ended and not waited for
 
     def end(self, reading_id: str, work: Callable[[], None]) -> None:
-        """``work`` stops what was told to stop, which may take as long as its store does, and takes away the rest."""
-        ended = threading.Event()
+        """``work`` stops what was told to stop, which may take as long as its store does, and takes away the rest. It
+        begins when what was begun of the same reading before is over."""
+        ended, former = threading.Event(), self._ending.get(reading_id)
         self._ending = {key: event for key, event in self._ending.items() if not event.is_set()}
         self._ending[reading_id] = ended
         self._own.events = [event for event in getattr(self._own, "events", ()) if not event.is_set()] + [ended]
         threading.Thread(
-            target=self._end, args=(reading_id, work, ended), name=f"end-{reading_id[:8]}", daemon=True
+            target=self._end, args=(reading_id, work, ended, former), name=f"end-{reading_id[:8]}", daemon=True
         ).start()
 
-    def _end(self, reading_id: str, work: Callable[[], None], ended: threading.Event) -> None:
+    def _end(
+        self, reading_id: str, work: Callable[[], None], ended: threading.Event, former: threading.Event | None
+    ) -> None:
+        if former is not None:
+            former.wait()
         try:
             work()
         except Exception:  # noqa: BLE001 - what is left is found by the next statement, or the next start

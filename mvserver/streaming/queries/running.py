@@ -30,6 +30,8 @@ from mvserver.streaming.queries.status import (
 )
 from mvserver.streaming.spark.state import SparkState
 
+_RENEWED = "a store was changed, and what reads or writes by its former properties has not ended yet"
+
 
 @dataclass
 class RunningQuery:
@@ -41,6 +43,7 @@ class RunningQuery:
     sink: SinkQuery | None = None
     broken: str | None = None  # why it could not be set up
     store_versions: tuple[float, ...] = ()
+    ending: tuple[str, ...] | None = None  # what of it ends since a store was changed, before it is taken up again
     derived: DerivedSource | None = None  # what is below it, where its scan is a join
     forget_output: Callable[[], None] | None = None  # once it is dropped, of one that writes to a stream
     relay: OutboxRelay | None = None  # of a query that writes to a changelog
@@ -54,12 +57,6 @@ class RunningQuery:
         """All of it that may fail."""
         own = (self.subscriber, self.sink)
         return [member for member in (*own, *(feed.subscriber for feed in self.feeds)) if member is not None]
-
-    def give_up(self) -> None:
-        """What it writes stops soon, and nothing is waited for."""
-        for writing in (self.sink, self.relay):
-            if writing is not None:
-                writing.give_up()
 
     def terminate(self) -> None:
         """A sink is told to, and has still to be stopped."""
@@ -117,6 +114,12 @@ class RunningQuery:
         return [self.query.id, *(pipeline.id for pipeline in pipelines)]
 
     def status(self, spark: SparkState) -> QueryStatus:
+        status = self._status(spark)
+        if self.ending is None or status.state in (QueryState.TERMINATED, QueryState.FAILED):
+            return status
+        return replace(status, state=QueryState.STALLED, error=_RENEWED, caught_up=False)
+
+    def _status(self, spark: SparkState) -> QueryStatus:
         if self.sink is not None:
             return replace(self.sink.status(spark), lane_reason=WRITING)
         if self.subscriber is None or self.pipeline is None:

@@ -110,8 +110,16 @@ class SourcePipelines:
             del self._pipelines[pipeline.id]
             pipeline.stop()
 
+    def end(self, pipeline: Pipeline) -> None:
+        """The same in a thread of its own."""
+        if self._pipelines.get(pipeline.id) is pipeline:
+            del self._pipelines[pipeline.id]
+            pipeline.give_up()
+            self._ended.end(pipeline.id, pipeline.stop)
+
     def leave(self, pipeline: Pipeline, relation_id: str) -> None:
         """A subscriber has gone: what nobody needs any more goes too."""
+        pipeline = self._pipelines.get(pipeline.id, pipeline)  # another one may have taken its place
         left, writer = pipeline.subscribers, self._services.writer
         stopped = not left and self._pipelines.pop(pipeline.id, None) is not None
         forgotten = not left and not writer.is_subscribed(pipeline.id)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 from catalog.model import Query
 from mvserver import sqlstates
@@ -22,7 +22,7 @@ from mvserver.streaming.pipeline.pipeline import Pipeline, PipelineServices
 from mvserver.streaming.pipeline.subscribers import Subscriber
 from mvserver.streaming.queries.csas import SinkQuery
 from mvserver.streaming.queries.dead_letters import DeadLetters
-from mvserver.streaming.queries.derived import DerivedSource, DerivedSources
+from mvserver.streaming.queries.derived import DerivedSources
 from mvserver.streaming.queries.engine_services import EngineServices
 from mvserver.streaming.queries.held_histories import HeldHistories
 from mvserver.streaming.queries.outbox_relay import OutboxRelay
@@ -216,29 +216,6 @@ class StartUp:
         return relay_of(target, query, form, self._services.writer, self._services.reached)
 
     # --- once more --------------------------------------------------------------------------------------------------
-    def renew(self, old: RunningQuery, query: Query) -> RunningQuery:
-        """Stops what reads through a store's old properties and takes it up again; the ledger makes that exact."""
-        if old.sink is not None:
-            old.sink.stop()
-        if old.relay is not None:
-            old.relay.stop()
-        if old.derived is not None:
-            self._stop_derived(old, old.derived, self._services.store_versions(query))
-        elif old.pipeline is not None:
-            self._sources.stop(old.pipeline)
-        return self.adopt(query, self._services.ledger_row(query.id))
-
-    def _stop_derived(self, old: RunningQuery, derived: DerivedSource, versions: Sequence[float]) -> None:
-        """Stops its own pipelines, and those of the sources whose stores have changed; the others lose their sides."""
-        stopped = list(derived.pipelines)
-        for feed, before, now in zip(derived.leaves, old.store_versions, versions, strict=False):
-            if before != now:
-                stopped.append(feed.pipeline)
-            else:
-                feed.pipeline.remove(feed.subscriber.query_id)
-        for pipeline in stopped:
-            self._sources.stop(pipeline)
-
     def rebuild(self, known: RunningQuery, pipeline: Pipeline, old: Target) -> None:
         """A new definition version of a view, with an empty state, from what the source still has."""
         query_id = known.query.id

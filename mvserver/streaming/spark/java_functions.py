@@ -21,18 +21,18 @@ from mvserver import sqlstates
 from mvserver.compiler.capabilities import bounded
 from mvserver.compiler.failures import raised
 from mvserver.errors import SqlError, words_of
-from spark_sinks.decode import RecordFunction
+from spark_sinks.decode import RecordFunction, json_text
 
 _PACKAGE = "mvserver"
-_BOUNDED, _TEXTS, _JSON_PATHS = "Bounded", "Texts", "JsonPaths"
+_BOUNDED, _TEXTS, _JSON_PATHS, _JSON_SHAPE = "Bounded", "Texts", "JsonPaths", "JsonShape"
 _DECODERS = ("Records", "Xml")
 _LIVE_ROWS = "mvserver.LiveRows"
-_BOXES = {"String": "String", "int": "Integer", "long": "Long", "boolean": "Boolean"}
+_BOXES = {"String": "String", "byte[]": "byte[]", "int": "Integer", "long": "Long", "boolean": "Boolean"}
 _TYPES = {
     "String": "string", "int": "int", "boolean": "boolean", "String[]": "array<string>",
     "String[][]": "array<array<string>>",
 }  # fmt: skip
-_VALUES = {"String": "", "int": ".intValue()", "long": ".longValue()", "boolean": ".booleanValue()"}
+_VALUES = {"String": "", "byte[]": "", "int": ".intValue()", "long": ".longValue()", "boolean": ".booleanValue()"}
 
 
 @dataclass(frozen=True)
@@ -78,6 +78,7 @@ FUNCTIONS = (
     JavaFunction(bounded.WITHOUT_ACCENTS, "withoutAccents", ("String",), "String", _TEXTS),
     JavaFunction(bounded.SWAPPED_CASE, "swappedCase", ("String",), "String", _TEXTS),
     JavaFunction(bounded.FITS, "fits", ("long", "long"), "boolean"),
+    JavaFunction(json_text.ODDITIES, "oddities", ("byte[]", "int"), "int", _JSON_SHAPE),
 )
 
 _loaders: WeakKeyDictionary[SparkContext, Any] = WeakKeyDictionary()
@@ -159,7 +160,7 @@ def check_pattern(session: SparkSession, pattern: str) -> None:
 def _compiled(jvm: Any) -> dict[str, bytes]:
     """The classes by name: those of the functions stand inside the class that has the methods."""
     found: dict[str, bytes] = {}
-    with_functions = (_with_functions(owner) for owner in (_BOUNDED, _TEXTS, _JSON_PATHS))
+    with_functions = (_with_functions(owner) for owner in (_BOUNDED, _TEXTS, _JSON_PATHS, _JSON_SHAPE))
     for source in (*with_functions, *map(_source, _DECODERS), _source("LiveRows"), _source("Jars")):
         compiler = jvm.org.codehaus.janino.SimpleCompiler()
         compiler.cook(source)

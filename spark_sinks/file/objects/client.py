@@ -16,6 +16,7 @@ from spark_sinks.base import Entity, EntityRecord, Position
 from spark_sinks.file.objects.base import ObjectStore, OtherVersion, joined
 from spark_sinks.file.objects.files import ObjectFiles
 from spark_sinks.file.objects.options import ObjectOptions
+from spark_sinks.file.positions import behind
 from spark_sinks.file.printing import follow
 from spark_sinks.file.records import (
     check_entity_name,
@@ -119,7 +120,7 @@ class ObjectClient:
         if starting == "earliest":
             return {"before": []}
         if starting == "latest":
-            return {"before": sorted(file.name for file in self._files(name).look())}
+            return behind(self._files(name).look())
         raise unknown_start(starting)
 
     def close(self) -> None:
