@@ -140,10 +140,10 @@ def test_functions_by_the_interfaces_of_lenses(server: LiveServer) -> None:
     rows = [tuple(map(str, each)) for each in server.query("SELECT * FROM farm_rows")]
     assert sorted(rows) == sorted(
         [
-            ("68.0", "Größe!", "102.0", "True", "Long", "Optional", "[4, None]"),
-            ("None", "nothing", "None", "None", "None", "Optional", "[None, None]"),
-            ("None", "Größe!", "None", "True", "Long", "Optional", "[1, None]"),
-            ("None", "Größe!", "None", "False", "Long", "Optional", "[9, None]"),
+            ("68.0", "Größe!", "102.0", "True", "LTLong", "LTOptional", "[4, None]"),
+            ("None", "nothing", "None", "None", "None", "LTOptional", "[None, None]"),
+            ("None", "Größe!", "None", "True", "LTLong", "LTOptional", "[1, None]"),
+            ("None", "Größe!", "None", "False", "LTLong", "LTOptional", "[9, None]"),
         ]
     )
 
@@ -159,8 +159,8 @@ def test_what_a_class_of_lenses_refuses_changes_nothing(server: LiveServer) -> N
         "CREATE MATERIALIZED VIEW v_lies AS SELECT raises(w) AS r FROM refusing WHERE w = 'lie'",
     )
     for call, sqlstate, words in (
-        ("of_text(w)", "42P13", "a DOUBLE is wanted, and not String"),
-        ("to_whole(CAST(n AS DOUBLE))", "42P13", "it says that its answer is of type Double"),
+        ("of_text(w)", "42P13", "a DOUBLE is wanted, and not LTString"),
+        ("to_whole(CAST(n AS DOUBLE))", "42P13", "it says that its answer is of type LTDouble"),
         ("mean_from(n, CAST(n AS INTEGER))", "22023", "arguments of aggregate mean_from behind the first must be"),
     ):
         with pytest.raises(Error) as raised:
