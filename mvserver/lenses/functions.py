@@ -253,9 +253,9 @@ _REFUSED = {
 }  # fmt: skip
 
 _TYPES = {
-    "BIGINT": "BIGINT", "BOOLEAN": "BOOLEAN", "BOOL": "BOOLEAN", "DATE": "DATE", "DOUBLE": "DOUBLE", "FLOAT": "FLOAT",
-    "INT": "INTEGER", "INTEGER": "INTEGER", "LONG": "BIGINT", "SMALLINT": "SMALLINT", "STRING": "VARCHAR",
-    "TIMESTAMP": "TIMESTAMP", "VARCHAR": "VARCHAR",
+    "BIGINT": "BIGINT", "BOOLEAN": "BOOLEAN", "BOOL": "BOOLEAN", "BYTES": "VARBINARY", "DATE": "DATE",
+    "DOUBLE": "DOUBLE", "FLOAT": "FLOAT", "INT": "INTEGER", "INTEGER": "INTEGER", "LONG": "BIGINT",
+    "SMALLINT": "SMALLINT", "STRING": "VARCHAR", "TIME": "TIME", "TIMESTAMP": "TIMESTAMP", "VARCHAR": "VARCHAR",
 }  # fmt: skip
 _DECIMAL = re.compile(r"DECIMAL\([0-9]+(, [0-9]+)?\)")
 _HOLE = re.compile(r"\{(\*|[0-9])\}")
@@ -331,10 +331,11 @@ def _is_count(argument: object) -> bool:
 
 def _wrong_number(call: Call, found: Function) -> ProblemError:
     wanted = str(found.least) if found.least == found.most else f"{found.least} to {found.most}"
+    plural = "" if wanted == "1" else "s"
     return problem(
         call.place,
         sqlstates.UNDEFINED_FUNCTION,
-        f"function {call.name} takes {wanted} argument{'' if wanted == '1' else 's'} and is given {len(call.arguments)}",
+        f"function {call.name} takes {wanted} argument{plural} and is given {len(call.arguments)}",
     )
 
 

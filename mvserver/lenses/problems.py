@@ -10,7 +10,6 @@ from dataclasses import dataclass, replace
 from mvserver import limits, sqlstates
 from mvserver.errors import SqlError
 
-
 _LIST_OF_THE_FIRST = "The functions of continuous queries are listed in docs/sql/functions.md."
 _LIST = "Functions and what they take are listed in docs/sql/lenses.md."
 _UNNEST = re.compile(r"function unnest\((.*)\) does not exist")

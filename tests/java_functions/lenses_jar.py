@@ -63,7 +63,9 @@ public class All {
     public DataType typer(List types) { return DataType.ltRepeated(DataType.ltString()); }
     public Value evaluate(List values) throws UdfException {
       List found = new ArrayList();
-      for (int i = 0; i < values.size(); i++) { found.add(new StringValue(((Value) values.get(i)).getDataType().name)); }
+      for (int i = 0; i < values.size(); i++) {
+        found.add(new StringValue(((Value) values.get(i)).getDataType().name));
+      }
       return new RepeatedValue(found, DataType.ltString());
     }
   }

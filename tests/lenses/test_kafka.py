@@ -310,6 +310,8 @@ FUNCTIONS: dict[str, Any] = {
     "MKSTRING(PARSE_TIME_MICROS('10:11', 'HH:mm'))": "10:11:00",
     "PARSE_TIME_MILLIS('noon', 'HH:mm')": None,
     "TYPEOF(t)": "STRING",
+    "TYPEOF(CAST(t AS BYTES))": "BYTES",
+    "MKSTRING(CAST('10:11:12' AS TIME))": "10:11:12",
     "TYPEOF(i)": "INT",
     "TYPEOF(CAST(i AS LONG))": "LONG",
     "TYPEOF(xs)": "TEXT[]",

@@ -239,7 +239,7 @@ def _primitive(given: str | None, facet: str, output: Output, place: Place) -> s
         raise unsupported(
             place,
             f"STORE {facet} AS {given} of one value is not supported",
-            f"One value is INT, LONG, STRING, BYTES or AVRO. Give it a name, and it is a field: AS _{facet.lower()}.field.",
+            f"One value is INT, LONG, STRING, BYTES or AVRO. A field has a name: AS _{facet.lower()}.field.",
         )
     if output.type.kind is not parse_type(wanted).kind:
         raise problem(

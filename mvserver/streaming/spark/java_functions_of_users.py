@@ -25,9 +25,7 @@ _sent: WeakKeyDictionary[SparkContext, set[str]] = WeakKeyDictionary()
 _interfaces: WeakKeyDictionary[SparkContext, tuple[str, Path]] = WeakKeyDictionary()
 
 
-INTERFACES = Connector(
-    "the jar of Lenses's interfaces of functions", (Jar("io.lenses", "lenses-sql-udf", "4.0.0"),)
-)
+INTERFACES = Connector("the jar of Lenses's interfaces of functions", (Jar("io.lenses", "lenses-sql-udf", "4.0.0"),))
 
 
 def register(session: SparkSession, name: str, function: JavaFunction) -> None:
