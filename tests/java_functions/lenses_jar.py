@@ -5,8 +5,7 @@ from __future__ import annotations
 from functools import cache
 
 from mvserver.demo.jars import module, resolve
-from mvserver.streaming.spark.java_functions_of_users import INTERFACES
-from spark_sinks.jars import default_ivy_home
+from spark_sinks.jars import LENSES_FUNCTIONS, default_ivy_home
 from tests.java_functions.compiled import compiled
 
 SOURCE = """
@@ -137,10 +136,10 @@ public class All {
 @cache
 def interfaces() -> str:
     """The path of the jar of the interfaces, fetched where it is not there."""
-    if not INTERFACES.files(None):
-        names = tuple(jar.coordinates for jar in INTERFACES.jars)
+    if not LENSES_FUNCTIONS.files(None):
+        names = tuple(jar.coordinates for jar in LENSES_FUNCTIONS.jars)
         resolve(module(names), names, default_ivy_home())
-    return str(INTERFACES.files(None)[0])
+    return str(LENSES_FUNCTIONS.files(None)[0])
 
 
 def jar() -> bytes:

@@ -18,14 +18,11 @@ from mvserver.python_functions.definition import kind_of
 from mvserver.sql.types import SqlType
 from mvserver.streaming.spark.java_functions import instance
 from mvserver.streaming.spark.options import JAR_DIRECTORY
-from spark_sinks.jars import Connector, Jar
+from spark_sinks.jars import LENSES_FUNCTIONS
 
 _CLASS = "mvserver.Jars$Function"
 _sent: WeakKeyDictionary[SparkContext, set[str]] = WeakKeyDictionary()
 _interfaces: WeakKeyDictionary[SparkContext, tuple[str, Path]] = WeakKeyDictionary()
-
-
-INTERFACES = Connector("the jar of Lenses's interfaces of functions", (Jar("io.lenses", "lenses-sql-udf", "4.0.0"),))
 
 
 def register(session: SparkSession, name: str, function: JavaFunction) -> None:
@@ -84,11 +81,11 @@ def _sent_interfaces(session: SparkSession) -> tuple[str, Path]:
     if known is None:
         folder = context.getConf().get(JAR_DIRECTORY)
         directory = None if folder is None else Path(folder)
-        if INTERFACES.missing(directory):
-            INTERFACES.add_to(session, directory)
-        files = INTERFACES.files(directory)
+        if LENSES_FUNCTIONS.missing(directory):
+            LENSES_FUNCTIONS.add_to(session, directory)
+        files = LENSES_FUNCTIONS.files(directory)
         if not files:
-            raise INTERFACES.unavailable(directory)
+            raise LENSES_FUNCTIONS.unavailable(directory)
         known = _interfaces[context] = _send(context, files[0].read_bytes())
     return known
 
