@@ -68,8 +68,8 @@ def data_folder(folder: Path) -> Finding:
 
 
 def jars(folder: Path, ivy_home: Path | None = None) -> list[Finding]:
-    """Each needed for one kind of stores only, or for jars of Lenses. Spark fetches them at the first use, where there is
-    a network."""
+    """Each needed for one kind of stores, or for jars of Lenses. Spark fetches them at the first use, where there is a
+    network."""
     home = ivy_home if ivy_home is not None else default_ivy_home()
     findings = []
     needed: dict[Jar, list[str]] = {}
