@@ -193,8 +193,7 @@ def _typed() -> str:
 
 def _dumped() -> str:
     stems = {name: stem for name, (_, stem) in _WORDS.items()}
-    arrays = {f"{name}[]": "Repeated" for name in stems}
-    name = _by_type(stems | arrays, "initcap(split_part(pg_typeof({0}), '<', 1))")
+    name = _by_type(stems, "initcap(pg_typeof({0}))")
     value = f"concat('io.lenses.sql.model.', {name}, 'Value@', {name}, 'Value(', CAST({{0}} AS VARCHAR), ')')"
     return f"(CASE WHEN {{0}} IS NULL THEN 'io.lenses.sql.model.NullValue$@NullValue' ELSE {value} END)"
 

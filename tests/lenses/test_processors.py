@@ -220,6 +220,7 @@ WRONG = (
      "1:73: COUNT(DISTINCT ...) is not supported"),
     (GO + "SELECT STREAM name NOT LIKE 5 AS x FROM merchants", "42883",
      "1:72: operator does not exist: text LIKE integer"),
+    (GO + "SELECT STREAM DUMP(address) AS x FROM merchants", "42846", "1:72: cannot cast type"),
     (GO + "SELECT STREAM LAST_OFFSET() AS x FROM input-topic", "0A000", "1:67: function LAST_OFFSET is not supported"),
     (GO + "SELECT STREAM UPPER(field2, field3) AS x FROM input-topic", "42883",
      "1:67: function UPPER takes 1 argument and is given 2"),
