@@ -364,7 +364,7 @@ def test_functions_of_the_originals_jars(
         (b"h", {"f": 32.0, "place": None}),
     ]
     row = lambda places, one, other: {"places": places, "one": one, "other": other}  # noqa: E731
-    broker.rows("v-in-order", {b"STRING": row(",oven", None, "oven"), b"cold": row(",,ice", "", "ice")})
+    broker.rows("v-in-order", {b"STRING": row(",oven", "oven", "oven"), b"cold": row(",,ice", "", "ice")})
     broker.rows("v-means", {b"a": {"mean": 4.0, "of_all": 3.0}, b"b": {"mean": 9.0, "of_all": 5.0}})
     broker.put("v-sold", (b"2", as_json({"shop": "b", "pieces": 5}), 1), (b"3", None, 1))
     broker.rows("v-means", {b"a": {"mean": None, "of_all": 2.0}, b"b": {"mean": 5.0, "of_all": 3.0}})
