@@ -10,7 +10,7 @@ from pathlib import Path
 
 from mvserver.config import ServerSettings
 from mvserver.java import NoJavaError, find_java
-from spark_sinks.jars import Jar, default_ivy_home
+from spark_sinks.jars import LENSES_FUNCTIONS, Jar, default_ivy_home
 from spark_sinks.kinds import KINDS
 
 _REQUIREMENT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
@@ -68,19 +68,22 @@ def data_folder(folder: Path) -> Finding:
 
 
 def jars(folder: Path, ivy_home: Path | None = None) -> list[Finding]:
-    """Each needed for one kind of stores only. Spark fetches them at the first use, where there is a network."""
+    """Each needed for one kind of stores, or for jars of Lenses. Spark fetches them at the first use, where there is a
+    network."""
     home = ivy_home if ivy_home is not None else default_ivy_home()
     findings = []
     needed: dict[Jar, list[str]] = {}
     for kind in KINDS:
         for jar in kind.connector.jars if kind.connector is not None else ():
             needed.setdefault(jar, []).append(kind.name)
-    for jar, kinds in needed.items():
+    uses = {jar: f"stores of type {' and '.join(kinds)}" for jar, kinds in needed.items()}
+    uses |= dict.fromkeys(LENSES_FUNCTIONS.jars, "functions in jars that were written for Lenses")
+    for jar, use in uses.items():
         if jar.in_directory(folder) is not None or jar.in_ivy_cache(home):
             findings.append(Finding(True, f"jar {jar.file_name}", optional=True))
         else:
             advice = (
-                f"Needed for stores of type {' and '.join(kinds)}. It is fetched at the first use; without network\n"
+                f"Needed for {use}. It is fetched at the first use; without network\n"
                 f"put {jar.coordinates} from Maven Central into {folder}"
             )
             findings.append(Finding(False, f"jar {jar.file_name}", advice, optional=True))

@@ -25,5 +25,6 @@ def spark_options(settings: config.ServerSettings, kinds: Sequence[StoreKind[Any
         stores=spark_settings(kinds),
         class_path=lambda: class_path(settings.jar_dir, kinds),
         live_slots=limits.LIVE_SLOTS if settings.live_lane == "auto" else 0,
+        jar_directory=settings.jar_dir,
         archives=None if archives is None else ClassArchives(archives),
     )

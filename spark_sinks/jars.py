@@ -151,6 +151,12 @@ class Connector:
         )
 
 
+LENSES_FUNCTIONS = Connector(
+    "the jar of Lenses's interfaces of functions", (Jar("io.lenses", "lenses-sql-udf", "4.0.0"),)
+)
+"""What functions of users are called by whose jars were written for Lenses. It is no kind of stores'."""
+
+
 def _escaped(path: Path) -> str:
     return str(path).replace("\\", "\\\\").replace("'", "\\'")
 

@@ -29,6 +29,7 @@ from mvserver.compiler.finishing import Finisher
 from mvserver.compiler.own_functions import call_own
 from mvserver.compiler.plans import AggregateCall, Output
 from mvserver.errors import SqlError
+from mvserver.java_functions.definition import JavaFunction
 
 
 def own_aggregate_call(written: AggregateText, keep: Callable[[AggregateCall], Expression]) -> Expression:
@@ -48,17 +49,34 @@ def own_aggregate_call(written: AggregateText, keep: Callable[[AggregateCall], E
         )
     call = call_own(written.path, written.arguments, written.position)
     assert isinstance(call, Call) and call.definition is not None  # noqa: S101, PT018 - the name is an aggregate's
+    collected, constants = _split(call, written)
     condition = written.where
     if call.definition.strict:
-        for each in call.arguments:
+        for each in collected:
             condition = both(condition, call_operator("is not null", (each,)))
-    collected = call.arguments[0] if len(call.arguments) == 1 else call_operator("packed values", call.arguments)
+    value = collected[0] if len(collected) == 1 else call_operator("packed values", collected)
     kept = keep(
         aggregate_call(
-            AggregateText("array_agg", (collected,), condition, distinct=written.distinct, position=written.position)
+            AggregateText("array_agg", (value,), condition, distinct=written.distinct, position=written.position)
         )
     )
-    return replace(call, arguments=(kept,))
+    return replace(call, arguments=(kept, *constants))
+
+
+def _split(call: Call, written: AggregateText) -> tuple[Sequence[Expression], Sequence[Expression]]:
+    """The arguments whose values are collected, and those that are handed over as they are: of an aggregate in Java,
+    which is told them before it has any value."""
+    if not isinstance(call.definition, JavaFunction):
+        return call.arguments, ()
+    for each in call.arguments[1:]:
+        if any(isinstance(part, ColumnReference) for part in walk(each)):
+            raise SqlError(
+                sqlstates.INVALID_PARAMETER_VALUE,
+                f"the arguments of aggregate {written.name} behind the first must be constants",
+                hint="It is told them before it has any value of a group.",
+                position=written.position,
+            )
+    return call.arguments[:1], call.arguments[1:]
 
 
 def spark_computes(node: Expression) -> bool:

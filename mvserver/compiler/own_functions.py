@@ -169,10 +169,9 @@ def spark_text(function: OwnFunction, arguments: Sequence[Lowered]) -> str:
     CASE that is not taken, nor for a record that WHERE leaves out."""
     given, answered = ", ".join(map(str, arguments)) or "0", "answer.value"
     if isinstance(function, JavaFunction):
-        types = [type_ for _, type_ in function.parameters]
         parts = [
             f"{_to_java(type_, str(each))} AS a{i}"
-            for i, (type_, each) in enumerate(zip(types, arguments, strict=True))
+            for i, (type_, each) in enumerate(zip(function.given, arguments, strict=True))
         ]
         given, answered = f"struct({', '.join(parts) or '0'})", _from_java(function.result, answered)
     failure = f"raise_error(concat({string(FAILURE_MARK)}, answer.error))"

@@ -46,7 +46,7 @@ def match(
             pattern = Literal(t.VARCHAR, similar_pattern(constant, sign, position))
         elif not (isinstance(pattern, Literal) and constant is None):
             raise needs_constant("the pattern of SIMILAR TO", position)
-    if isinstance(pattern, Literal):
+    if isinstance(pattern, Literal) and (constant is None or isinstance(constant, str)):
         pattern = coerce(pattern, t.VARCHAR, position)
     return call_operator(operator, (subject, pattern), position)
 

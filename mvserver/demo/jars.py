@@ -41,7 +41,7 @@ def broker_jars(*, ivy_home: Path | None = None, ivy_settings: Path | None = Non
     remembered = _remembered(memory)
     if remembered:
         return remembered
-    found = resolve(_module(BROKER_COORDINATES), BROKER_COORDINATES, home, ivy_settings)
+    found = resolve(module(BROKER_COORDINATES), BROKER_COORDINATES, home, ivy_settings)
     memory.parent.mkdir(parents=True, exist_ok=True)
     fresh = memory.with_suffix(f".{os.getpid()}")
     fresh.write_text("\n".join(map(str, found)))
@@ -120,7 +120,8 @@ def _pyspark_jars() -> Path:
     return Path(found.submodule_search_locations[0]) / "jars"
 
 
-def _module(coordinates: tuple[str, ...]) -> str:
+def module(coordinates: tuple[str, ...]) -> str:
+    """An Ivy module that depends on them, for :func:`resolve`."""
     lines = ['<ivy-module version="2.0">', '<info organisation="mvserver" module="broker"/>']
     lines += ['<configurations><conf name="default"/></configurations>', "<dependencies>"]
     for coordinate in coordinates:

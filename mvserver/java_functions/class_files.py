@@ -40,6 +40,7 @@ class Method:
 @dataclass(frozen=True)
 class ClassFile:
     superclass: str | None
+    interfaces: tuple[str, ...]
     access: int
     methods: tuple[Method, ...]
 
@@ -78,6 +79,17 @@ class Jar:
             return _class_file(self._zip.read(entry))
         except (struct.error, IndexError, KeyError, UnicodeDecodeError, zipfile.BadZipFile, ValueError) as error:
             raise JarError(f"class {class_name} cannot be read") from error
+
+    def interfaces(self, class_name: str) -> frozenset[str]:
+        """Those that the class has by itself, by classes of the jar above it, and by interfaces of the jar."""
+        seen: set[str] = set()
+        waiting = [class_name]
+        while waiting:
+            found = self.find(waiting.pop())
+            above = () if found is None else (*found.interfaces, *((found.superclass,) if found.superclass else ()))
+            waiting += [name for name in above if name not in seen]
+            seen.update(above)
+        return frozenset(seen)
 
     def methods(self, class_name: str) -> Iterator[Method]:
         """Those of the class, and those that it has from classes of the jar above it, the nearest first."""
@@ -120,11 +132,11 @@ def _class_file(content: bytes) -> ClassFile:
     access = reader.number(2)
     reader.take(2)  # its own name
     above = reader.number(2)
-    reader.take(2 * reader.number(2))  # interfaces
+    interfaces = tuple(texts[classes[reader.number(2)]].replace("/", ".") for _ in range(reader.number(2)))
     for _ in range(reader.number(2)):
         _member(reader, texts)  # fields
     methods = tuple(_member(reader, texts) for _ in range(reader.number(2)))
-    return ClassFile(texts[classes[above]].replace("/", ".") if above else None, access, methods)
+    return ClassFile(texts[classes[above]].replace("/", ".") if above else None, interfaces, access, methods)
 
 
 def _constants(reader: _Reader) -> tuple[dict[int, str], dict[int, int]]:

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from mvserver import limits, sqlstates
 from mvserver.lenses.cursor import Cursor
 from mvserver.lenses.lexer import TokenKind
-from mvserver.lenses.problems import Place, problem, syntax
+from mvserver.lenses.problems import Place, problem, syntax, unsupported
 from mvserver.lenses.program import (
     Binary,
     Call,
@@ -194,6 +194,12 @@ class Expressions:
             cursor.advance()
             cursor.advance()
             return Call(name.text.upper(), (), True, name.place)
+        if cursor.at_word("distinct"):
+            raise unsupported(
+                cursor.current.place, f"{name.text.upper()}(DISTINCT ...) is not supported",
+                "COLLECT_UNIQUE, MAXK_UNIQUE and MINK_UNIQUE are of different values: SIZEOF(COLLECT_UNIQUE(x)) counts "
+                "them.",
+            )  # fmt: skip
         arguments = () if cursor.accept_operator(")") else self._list()
         return Call(name.text.upper(), arguments, False, name.place, name.text)
 

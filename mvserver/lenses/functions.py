@@ -162,10 +162,47 @@ _OBFUSCATION: Mapping[str, Function] = {
     **{f"FIRST{count}": Function(f"keep_first({{0}}, {count})", 1, 1) for count in (1, 2, 3, 4)},
     **{f"LAST{count}": Function(f"keep_last({{0}}, {count})", 1, 1) for count in (1, 2, 3, 4)},
 }
+_WORDS: Mapping[str, tuple[str, str]] = {
+    "smallint": ("SMALLINT", "Int"),
+    "integer": ("INT", "Int"),
+    "bigint": ("LONG", "Long"),
+    "real": ("FLOAT", "Float"),
+    "double precision": ("DOUBLE", "Double"),
+    "numeric": ("DECIMAL", "BigDecimal"),
+    "boolean": ("BOOLEAN", "Boolean"),
+    "text": ("STRING", "String"),
+    "character varying": ("STRING", "String"),
+    "bytea": ("BYTES", "ByteArray"),
+    "time without time zone": ("TIME", "TimeMicros"),
+    "timestamp without time zone": ("TIMESTAMP", "TimestampMicros"),
+    "timestamp with time zone": ("TIMESTAMP", "TimestampMicros"),
+}
+"""By the first dialect's name of a type: that of CAST, and the stem of the original's class of such values."""
+
+
+def _by_type(words: Mapping[str, str], otherwise: str) -> str:
+    cases = " ".join(f"WHEN '{name}' THEN '{word}'" for name, word in words.items())
+    return f"(CASE pg_typeof({{0}}) {cases} ELSE {otherwise} END)"
+
+
+def _typed() -> str:
+    words = {name: word for name, (word, _) in _WORDS.items()}
+    arrays = {f"{name}[]": f"{word}[]" for name, word in words.items()}
+    return _by_type(words | arrays, "upper(split_part(pg_typeof({0}), '<', 1))")
+
+
+def _dumped() -> str:
+    stems = {name: stem for name, (_, stem) in _WORDS.items()}
+    name = _by_type(stems, "initcap(pg_typeof({0}))")
+    value = f"concat('io.lenses.sql.model.', {name}, 'Value@', {name}, 'Value(', CAST({{0}} AS VARCHAR), ')')"
+    return f"(CASE WHEN {{0}} IS NULL THEN 'io.lenses.sql.model.NullValue$@NullValue' ELSE {value} END)"
+
+
 _OTHERS: Mapping[str, Function] = {
     "AS_NON_NULLABLE": Function("required({0})", 1, 1, Nulls.NEVER),
     "AS_NULLABLE": Function("{0}", 1, 1, Nulls.ALWAYS),
     "COALESCE": _plain("coalesce", 1, _MANY, Nulls.FIRST),
+    "DUMP": Function(_dumped(), 1, 1, Nulls.NEVER),
     "ELEMENT_OF": Function("({0})[({1}) + 1]", 2, 2, Nulls.MAYBE),
     "EXISTS": Function("({0} IS NOT NULL)", 1, 1, Nulls.NEVER),
     "FLATTEN": _plain("flatten", 1),
@@ -176,6 +213,7 @@ _OTHERS: Mapping[str, Function] = {
     "JSON_EXTRACT_FIRST": _plain("json_path_first", 2, nulls=Nulls.MAYBE),
     "REPEAT": Function("array_repeat({0}, {1})", 2, 2, Nulls.ALWAYS),
     "SIZEOF": _plain("cardinality", 1),
+    "TYPEOF": Function(_typed(), 1, 1, Nulls.NEVER),
     "ZIP": _plain("array_zip", 4, 16),
     "ZIP_ALL": _plain("array_zip_all", 4, 16),
 }
@@ -200,6 +238,7 @@ AGGREGATES: Mapping[str, Function] = {
 }
 _COUNTED = frozenset(name for name, each in AGGREGATES.items() if each.most == 2)
 
+_PATHS = ("JSON_EXTRACT_ALL", "JSON_EXTRACT_FIRST")
 _UNSETTLED = (
     "CURRENT_DATETIME", "CURDATE", "CURTIME", "DATE", "DATETIME", "NOW", "RANDINT", "TIMESTAMP", "TOMORROW",
     "YESTERDAY",
@@ -209,14 +248,13 @@ _REFUSED = {
         _UNSETTLED,
         "A record gives the same result whenever it is read: use the record's time, _meta.timestamp, or a field.",
     ),
-    "DUMP": "It shows how the original holds a value in memory. MKSTRING writes a value as text.",
-    "TYPEOF": "The original has it for queries that end. Types are those of the declarations and of the registry.",
+    "LAST_OFFSET": "Which record is the last one depends on when that is asked. _meta.offset is that of the record.",
 }  # fmt: skip
 
 _TYPES = {
-    "BIGINT": "BIGINT", "BOOLEAN": "BOOLEAN", "BOOL": "BOOLEAN", "DATE": "DATE", "DOUBLE": "DOUBLE", "FLOAT": "FLOAT",
-    "INT": "INTEGER", "INTEGER": "INTEGER", "LONG": "BIGINT", "SMALLINT": "SMALLINT", "STRING": "VARCHAR",
-    "TIMESTAMP": "TIMESTAMP", "VARCHAR": "VARCHAR",
+    "BIGINT": "BIGINT", "BOOLEAN": "BOOLEAN", "BOOL": "BOOLEAN", "BYTES": "VARBINARY", "DATE": "DATE",
+    "DOUBLE": "DOUBLE", "FLOAT": "FLOAT", "INT": "INTEGER", "INTEGER": "INTEGER", "LONG": "BIGINT",
+    "SMALLINT": "SMALLINT", "STRING": "VARCHAR", "TIME": "TIME", "TIMESTAMP": "TIMESTAMP", "VARCHAR": "VARCHAR",
 }  # fmt: skip
 _DECIMAL = re.compile(r"DECIMAL\([0-9]+(, [0-9]+)?\)")
 _HOLE = re.compile(r"\{(\*|[0-9])\}")
@@ -253,6 +291,10 @@ def called(call: Call, argument: Callable[[int], Written]) -> Written:
         return written(call.place, "count(*)")
     if not found.least <= len(call.arguments) <= found.most:
         raise _wrong_number(call, found)
+    if call.name in _PATHS and not isinstance(call.arguments[1], Literal):
+        raise unsupported(
+            call.place, f"the path of {call.name} is a text that stands there", "Write it in quotes, as '$.name'."
+        )
     if call.name in _COUNTED and len(call.arguments) == 2 and not _is_count(call.arguments[1]):
         raise problem(
             call.place,
@@ -288,10 +330,11 @@ def _is_count(argument: object) -> bool:
 
 def _wrong_number(call: Call, found: Function) -> ProblemError:
     wanted = str(found.least) if found.least == found.most else f"{found.least} to {found.most}"
+    plural = "" if wanted == "1" else "s"
     return problem(
         call.place,
         sqlstates.UNDEFINED_FUNCTION,
-        f"function {call.name} takes {wanted} arguments and is given {len(call.arguments)}",
+        f"function {call.name} takes {wanted} argument{plural} and is given {len(call.arguments)}",
     )
 
 

@@ -46,7 +46,7 @@ _TOKEN = re.compile(
       (?P<word>[^\W\d]\w*)
     | (?P<duration>[0-9]+[A-Za-z]\w*)
     | (?P<number>[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?(?!\w))
-    | (?P<string>'[^']*+(?:''[^']*+)*+')
+    | (?P<string>'[^']*+(?:''[^']*+)*+'|"[^"]*+(?:""[^"]*+)*+")
     | (?P<name>`[^`]*+(?:``[^`]*+)*+`)
     | (?P<comment>--[^\n]*)
     | (?P<block>/\*.*?\*/)
@@ -55,6 +55,7 @@ _TOKEN = re.compile(
     )""",
     re.VERBOSE | re.DOTALL,
 )
+_QUOTES = {"'": TokenKind.STRING, '"': TokenKind.STRING, "`": TokenKind.NAME}
 _SPACE = re.compile(r"\s*")
 _EXPONENT = re.compile(r"[0-9]+[eE][0-9]+\Z")
 
@@ -80,7 +81,9 @@ def tokenize(text: str, problems: Problems) -> Sequence[Token]:
             at = space.end() if space else at
             if at >= len(text):
                 break
-            at = _strange(text, at, lines, problems)
+            begin, at = at, _strange(text, at, lines, problems)
+            if text[begin] in _QUOTES:  # what is wrong is told: it stands for what it would be
+                tokens.append(Token(_QUOTES[text[begin]], text[begin + 1 :], lines.place(begin), at))
             continue
         kind = str(match.lastgroup)
         start, at = match.span(kind)
@@ -99,7 +102,7 @@ def tokenize(text: str, problems: Problems) -> Sequence[Token]:
 
 def _token(kind: str, raw: str, place: Place, end: int) -> Token:
     if kind == "string":
-        return Token(TokenKind.STRING, raw[1:-1].replace("''", "'"), place, end)
+        return Token(TokenKind.STRING, raw[1:-1].replace(raw[0] * 2, raw[0]), place, end)
     if kind == "name":
         return Token(TokenKind.NAME, raw[1:-1].replace("``", "`"), place, end)
     if kind == "duration" and _EXPONENT.match(raw):
@@ -110,16 +113,12 @@ def _token(kind: str, raw: str, place: Place, end: int) -> Token:
 def _strange(text: str, at: int, lines: Lines, problems: Problems) -> int:
     """Where reading goes on behind what is no token."""
     place, character = lines.place(at), text[at]
-    unterminated = {"'": "text", "`": "name in back-quotes"}.get(character)
+    unterminated = {"'": "text", '"': "text", "`": "name in back-quotes"}.get(character)
     if text.startswith("/*", at):
         unterminated = "comment"
     if unterminated is not None:
         problems.add(Problem(place, sqlstates.SYNTAX_ERROR, f"unterminated {unterminated}", "Close it."))
         return len(text)
-    hint = None
-    if character == '"':
-        hint = "Texts are in single quotes, unusual names in back-quotes."
-    elif character in "’‘“”":
-        hint = "Texts are in straight single quotes."
+    hint = "Texts are in straight quotes." if character in "’‘“”" else None
     problems.add(Problem(place, sqlstates.SYNTAX_ERROR, f'unexpected character "{character}"', hint))
     return at + 1

@@ -15,7 +15,7 @@ from mvserver.lenses.selects import select
 from mvserver.sql import guard
 
 FORMATS = ("INT", "LONG", "STRING", "JSON", "AVRO", "CSV", "XML", "PROTOBUF", "BYTES")
-_FUNCTION = "Functions of one's own come later: write the expression with the functions of the page docs/sql/lenses.md."
+_FUNCTION = "Make it outside of the program; docs/sql/own-functions.md says how. The program calls it by its name."
 _STATEMENT_HINT = "A program has SET key = value, WITH name AS (SELECT ...) and INSERT INTO target SELECT ..."
 _WHOLE_HINT = (
     "A program is sent as one text. A client that sends each statement by itself, as psql, sends LENSES $$ program $$."
@@ -112,7 +112,7 @@ def _statement(cursor: Cursor) -> SetKey | With | Insert:
     else:
         raise cursor.unexpected(_STATEMENT_HINT[:-1] if _STATEMENT_HINT.endswith(".") else _STATEMENT_HINT)
     if not cursor.at_end():
-        raise cursor.unexpected()
+        raise cursor.unexpected('Statements end with ";"')
     return found
 
 

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 from mvserver import limits, sqlstates
 from mvserver.errors import SqlError
+
+_LIST_OF_THE_FIRST = "The functions of continuous queries are listed in docs/sql/functions.md."
+_LIST = "Functions and what they take are listed in docs/sql/lenses.md."
+_UNNEST = re.compile(r"function unnest\((.*)\) does not exist")
 
 
 @dataclass(frozen=True, order=True)
@@ -74,7 +79,7 @@ class Problems:
             if error.severity == "FATAL" or error.sqlstate[:2] in ("57", "58", "08", "XX"):
                 raise
             at = place if find is None or error.position is None else find(error.position)
-            self.add(Problem(at, error.sqlstate, error.message, error.hint, error.detail))
+            self.add(_in_dialect(Problem(at, error.sqlstate, error.message, error.hint, error.detail)))
 
     def raise_any(self, start: int = 0) -> None:
         """One ERROR with the list. ``start`` is where the program begins in what the client sent."""
@@ -96,6 +101,16 @@ class Problems:
             detail="\n".join(shown),
             position=start + first.place.offset + 1,
         )
+
+
+def _in_dialect(found: Problem) -> Problem:
+    """What the first dialect says in words of its own."""
+    message, hint = found.message, found.hint
+    if (given := _UNNEST.fullmatch(message)) is not None:
+        message, hint = f"LATERAL is over an array, and not over a value of type {given[1]}", None
+    if hint is not None:
+        hint = hint.replace(_LIST_OF_THE_FIRST, _LIST)
+    return replace(found, message=message, hint=hint)
 
 
 def syntax(place: Place, message: str, hint: str | None = None) -> ProblemError:

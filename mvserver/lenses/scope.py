@@ -16,6 +16,7 @@ from mvserver.lenses.written import Written, written
 from mvserver.quoting import quoted
 
 _FACETS = (KEY, VALUE, META)
+_FIELDS_SHOWN_MAX = 10
 
 Reference = Callable[[str, str], str]
 """From a source's alias and a column to the text that names it."""
@@ -142,6 +143,9 @@ class Scope:
         hint = f"Perhaps {close[0]} is meant." if close else None
         if hint is None and any(name in (each.key.fields if each.key else ()) for _, each in self.sources):
             hint = f"The key has such a field: {KEY}.{name}."
+        if hint is None and known:
+            others = " and others" if len(known) > _FIELDS_SHOWN_MAX else ""
+            hint = f"There {'are' if len(known) > 1 else 'is'} {', '.join(known[:_FIELDS_SHOWN_MAX])}{others}."
         where = "" if facet == VALUE else f" in {facet}"
         return problem(place, sqlstates.UNDEFINED_COLUMN, f'field "{name}" does not exist{where}', hint)
 
@@ -173,6 +177,7 @@ class Scope:
                     place,
                     sqlstates.UNDEFINED_COLUMN,
                     f'{facet} of "{alias}" is one value and has no field "{fields[0]}"',
+                    f"Write {facet} alone.",
                 )
             return written(place, self.reference(alias, column(facet, None)))
         if not fields:

@@ -174,7 +174,10 @@ class _Reader:
             parts = given.value.split(".") if key.endswith("namespace") else [given.value]
             if not all(map(_AVRO_NAME.fullmatch, parts)):
                 raise problem(
-                    given.place, sqlstates.INVALID_PARAMETER_VALUE, f'setting "{given.key}" is no name of Avro'
+                    given.place,
+                    sqlstates.INVALID_PARAMETER_VALUE,
+                    f'setting "{given.key}" is no name of Avro',
+                    "Such a name has letters, digits and _, and begins with no digit.",
                 )
             self._names.setdefault(topic, {})[key] = given.value
         else:

@@ -18,7 +18,7 @@ from mvserver.lenses.program import (
     Selection,
     SourceName,
 )
-from mvserver.lenses.rows import KEY, VALUE, Rows, columns_of
+from mvserver.lenses.rows import KEY, META, VALUE, Rows, columns_of
 from mvserver.lenses.scope import Item, Scope, by_alias
 from mvserver.lenses.values import expression
 from mvserver.lenses.written import Written, joined, written
@@ -113,7 +113,7 @@ def _side(
         return _Side(Item(alias, rows), rows, _aliased(source.place, source.name, "", alias), source.place)
     topic = topics(source, kind)
     properties = dict(topic.properties)
-    if source.event_time is not None:
+    if source.event_time is not None and not _is_own_time(source.event_time):
         properties["timestamp"] = _event_time(source.event_time, alias, topic.rows)
     listed = ", ".join(f"'{key}' = {constant(value)}" for key, value in properties.items())
     text = _aliased(source.place, topic.relation, f" WITH ({listed})" if listed else "", alias)
@@ -127,6 +127,11 @@ def _side(
 
 def _aliased(place: Place, relation: str, properties: str, alias: str) -> Written:
     return written(place, f"{quoted(relation)}{properties} AS {quoted(alias)}")
+
+
+def _is_own_time(selection: Selection) -> bool:
+    """Whether it is the record's time, which is the event time where nothing else is said."""
+    return selection.parts[-2:] == (META, "timestamp")
 
 
 def _event_time(selection: Selection, alias: str, rows: Rows) -> str:

@@ -93,7 +93,10 @@ class _Translator:
             return called(node, lambda index: self.text(node.arguments[index]))
         if not self._aggregates or self._inside:
             where = "inside of another aggregate" if self._inside else "here"
-            raise problem(node.place, sqlstates.GROUPING_ERROR, f"aggregate {node.name} is not allowed {where}")
+            raise problem(
+                node.place, sqlstates.GROUPING_ERROR, f"aggregate {node.name} is not allowed {where}",
+                "Give the SELECT with GROUP BY a name with WITH, and let what reads it compute with the aggregate.",
+            )  # fmt: skip
         self._inside = True
         try:
             return called(node, lambda index: self.text(node.arguments[index]))
@@ -113,7 +116,10 @@ class _Translator:
 
     def _header(self, node: Call, name: Expression) -> Written:
         if not isinstance(name, Literal) or name.kind != "string":
-            raise problem(node.place, sqlstates.INVALID_PARAMETER_VALUE, "the name of a header is a text")
+            raise problem(
+                node.place, sqlstates.INVALID_PARAMETER_VALUE, "the name of a header is a text",
+                f"Write it in quotes: {node.name}('name').",
+            )  # fmt: skip
         return self._scope.text(Selection((META, HEADERS, name.text), node.place))
 
     def cast(self, node: CastTo) -> Written:

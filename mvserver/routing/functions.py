@@ -35,6 +35,7 @@ def definition(function: Function, services: Services) -> OwnFunction:
         function.body,
         function.method or "",
         function.strict,
+        function.aggregate,
     )
 
 

@@ -48,8 +48,7 @@ class _Options:
 
 def _create(cursor: Cursor, *, or_replace: bool = False, made: type[CreateFunction] = CreateFunction) -> Statement:
     name = object_name(cursor)
-    aggregate = made is CreateAggregate
-    if aggregate:
+    if made is CreateAggregate:
         _refuse_fold(cursor)
     parameters = _parameters(cursor)
     cursor.expect_word("returns")
@@ -66,7 +65,7 @@ def _create(cursor: Cursor, *, or_replace: bool = False, made: type[CreateFuncti
             position=cursor.current.position,
         )  # fmt: skip
     if options.language == "java":
-        _refuse_body(options, aggregate=aggregate)
+        _refuse_body(options)
         options.body = ("", None)
     if options.body is None:
         raise SqlError(
@@ -160,13 +159,7 @@ def _language(cursor: Cursor) -> str:
     )  # fmt: skip
 
 
-def _refuse_body(options: _Options, *, aggregate: bool) -> None:
-    if aggregate:
-        raise SqlError(
-            sqlstates.FEATURE_NOT_SUPPORTED,
-            "aggregates in JAVA are not supported",
-            hint="Make a function that takes a java.util.List, and call it over array_agg: f(array_agg(x)).",
-        )
+def _refuse_body(options: _Options) -> None:
     if options.body is not None:
         raise SqlError(
             sqlstates.INVALID_FUNCTION_DEFINITION,

@@ -18,6 +18,7 @@ CASES = [
     ("SELECT i4 + s FROM everything", "42883", "operator does not exist: integer + text", None),
     ("SELECT i4 || i8 FROM everything", "42883", "operator does not exist: integer || bigint", None),
     ("SELECT i4 = s FROM everything", "42883", "operator does not exist: integer = text", None),
+    ("SELECT s LIKE 5 FROM everything", "42883", "operator does not exist: text LIKE integer", None),
     ("SELECT b + 1 FROM everything", "42883", "operator does not exist: boolean + integer", None),
     ("SELECT - s FROM everything", "42883", "operator does not exist: - text", None),
     ("SELECT NOT i4 FROM everything", "42804", "argument of NOT must be type boolean, not type integer", None),

@@ -14,6 +14,7 @@ import pytest
 from tests.docs.examples import BROKER, KINESIS, PAGES, POSTGRES, REGISTRY, ROOT, SERVICES, PageSession, blocks
 from tests.faults.live import LiveServer, temporary_server
 from tests.java_functions.compiled import compiled
+from tests.java_functions.lenses_jar import interfaces
 
 pytestmark = pytest.mark.spark
 
@@ -25,8 +26,9 @@ def docs_server() -> Iterator[LiveServer]:
     with temporary_server() as live:
         shutil.copytree(Path(__file__).with_name("store-config"), live.data / "store-config")
         page = (ROOT / "docs/sql/own-functions.md").read_text(encoding="utf-8")
-        source = page.partition("```java\n")[2].partition("```")[0]
-        (live.data / "store-config" / "shop.jar").write_bytes(compiled(source))
+        shop, farm = (block.partition("```")[0] for block in page.split("```java\n")[1:])
+        (live.data / "store-config" / "shop.jar").write_bytes(compiled(shop))
+        (live.data / "store-config" / "farm.jar").write_bytes(compiled(farm, (interfaces(),)))
         yield live.start()
 
 

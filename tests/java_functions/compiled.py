@@ -81,13 +81,18 @@ def jar(version: str = "1") -> bytes:
 
 
 @cache
-def compiled(source: str) -> bytes:
-    """A jar with the classes of a source."""
+def compiled(source: str, against: tuple[str, ...] = ()) -> bytes:
+    """A jar with the classes of a source, which may use those of other jars."""
     from pyspark.java_gateway import launch_gateway
 
     gateway = launch_gateway()
     try:
         compiler = gateway.jvm.org.codehaus.janino.SimpleCompiler()
+        if against:
+            urls = gateway.new_array(gateway.jvm.java.net.URL, len(against))
+            for i, path in enumerate(against):
+                urls[i] = gateway.jvm.java.io.File(path).toURI().toURL()
+            compiler.setParentClassLoader(gateway.jvm.java.net.URLClassLoader(urls))
         compiler.cook(source)
         codes = compiler.getBytecodes()
         content = io.BytesIO()

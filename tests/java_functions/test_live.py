@@ -8,8 +8,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from psycopg import Error
 
 from tests.faults.live import LiveServer, temporary_server
+from tests.java_functions import lenses_jar
 from tests.java_functions.compiled import jar
 from tests.java_functions.test_statements import SOURCE, create
 from tests.python_functions.test_live import _processes, feed, stream
@@ -25,7 +27,9 @@ def server() -> Iterator[LiveServer]:
         (folder / "shop.jar").write_bytes(jar())
         (folder / "other.jar").write_bytes(jar("2"))
         (folder / "unused.jar").write_bytes(jar("3"))
+        (folder / "farm.jar").write_bytes(lenses_jar.jar())
         live.run("CREATE STORE f WITH ('type' = FILE, 'uris' = '.')", SOURCE)
+        live.run("CREATE FUNCTION_SOURCE farm WITH ('file' = 'farm.jar')")
         yield live
 
 
@@ -83,6 +87,95 @@ def test_values_of_all_types(server: LiveServer) -> None:
         ),
         ("None", "None", "None", "7", "42", *["None"] * 11),
     ]  # fmt: skip
+
+
+def farm(class_: str, parameters: str, result: str, name: str, rest: str = "STRICT", what: str = "FUNCTION") -> str:
+    made = create(class_, parameters, result, rest, name).replace("'shop',", "'farm',").replace("shop.All", "farm.All")
+    return made.replace("CREATE FUNCTION", f"CREATE {what}")
+
+
+ECHOED = {
+    "VARCHAR": ("w", "Größe"), "BOOLEAN": ("b", True), "TINYINT": ("s", -64), "INTEGER": ("i", 7), "BIGINT": ("n", 4),
+    "FLOAT": ("f", 0.5), "DOUBLE": ("g", 20.0), "DECIMAL(10, 2)": ("p", "10.10"), "TIME": ("t", "22:59:59.500000"),
+    "TIMESTAMP": ("l", "1602-02-28 01:02:03.000004"), "TIMESTAMP_LTZ": ("z", "1969-12-31 23:59:59.999000+00:00"),
+    "VARBINARY": ("x", b"\xff\x01"),
+}  # fmt: skip
+
+
+def test_functions_by_the_interfaces_of_lenses(server: LiveServer) -> None:
+    stream(server, "farmed", ", ".join(f"{column} {type_}" for type_, (column, _) in ECHOED.items()))
+    echoes = {f"echo_{column}": (column, type_) for type_, (column, _) in ECHOED.items()}
+    server.run(
+        *(farm("Echo", f"a {type_}", type_, name) for name, (_, type_) in echoes.items()),
+        *(farm("Echo", f"a {type_}", type_, f"may_{name}", "") for name, (_, type_) in echoes.items()),
+        farm("Fahrenheit", "c DOUBLE", "DOUBLE", "fahrenheit"),
+        farm("Below", "w VARCHAR", "VARCHAR", "below", ""),
+        farm("Times", "a DECIMAL(10, 2), b DECIMAL(10, 2)", "DECIMAL(12, 1)", "times"),
+        farm("Between", "x BIGINT, a BIGINT, b BIGINT", "BOOLEAN", "is_between"),
+        farm("Names", "w VARCHAR, n BIGINT", "ARRAY<VARCHAR>", "names"),
+        farm("Names", "w VARCHAR, n BIGINT, d DOUBLE", "ARRAY<VARCHAR>", "names", ""),
+        farm("Echo", "a ARRAY<BIGINT>", "ARRAY<BIGINT>", "echo_list", ""),
+        farm("Mean", "n BIGINT, least INTEGER", "DOUBLE", "mean", what="AGGREGATE"),
+        farm("Mean", "n BIGINT", "DOUBLE", "mean_of_all", what="AGGREGATE"),
+        farm("Last", "w VARCHAR", "VARCHAR", "in_order", what="AGGREGATE"),
+        f"CREATE MATERIALIZED VIEW echoed AS SELECT {', '.join(f'{f}({c})' for f, (c, _) in echoes.items())} "
+        "FROM farmed WHERE n IS NOT NULL",
+        f"CREATE MATERIALIZED VIEW may_be AS SELECT {', '.join(f'may_{f}({c})' for f, (c, _) in echoes.items())} "
+        "FROM farmed",
+        "CREATE MATERIALIZED VIEW farm_rows AS SELECT fahrenheit(g) AS f, below(w) AS b, times(p, p) AS t, "
+        "is_between(n, 1, 4) AS i, names(w, n)[2] AS n, names(w, n, g)[3] AS o, echo_list(ARRAY[n, NULL]) AS l "
+        "FROM farmed",
+        "CREATE MATERIALIZED VIEW farm_groups AS SELECT w, mean(n, 3) AS m, mean(n, 100) AS none, mean_of_all(n) AS a, "
+        "in_order(w) FILTER (WHERE n < 5) AS o FROM farmed GROUP BY w",
+    )
+    row = dict(ECHOED.values()) | {"x": "/wE=", "z": "1969-12-31 23:59:59.999Z"}
+    others = [{"w": "Größe", "n": n} for n in (1, 9)]
+    feed(server, "farmed", "a.json", [row, {}, *others])
+    expect(server, "farm_groups", [("Größe", 6.5, None, 14 / 3, ",Größe,Größe"), (None, None, None, None, None)])
+    shown = [str(value) for _, value in ECHOED.values()]
+    first = [tuple(map(str, each)) for each in server.query("SELECT * FROM echoed WHERE echo_b")]
+    assert first == [tuple(shown)]
+    rows = [tuple(map(str, each)) for each in server.query("SELECT * FROM may_be")]
+    sparse = [("Größe", *["None"] * 3, n, *["None"] * 7) for n in "19"]
+    assert sorted(rows) == sorted([tuple(shown), ("None",) * 12, *sparse])
+    rows = [tuple(map(str, each)) for each in server.query("SELECT * FROM farm_rows")]
+    assert sorted(rows) == sorted(
+        [
+            ("68.0", "Größe!", "102.0", "True", "LTLong", "LTOptional", "[4, None]"),
+            ("None", "nothing", "None", "None", "None", "LTOptional", "[None, None]"),
+            ("None", "Größe!", "None", "True", "LTLong", "LTOptional", "[1, None]"),
+            ("None", "Größe!", "None", "False", "LTLong", "LTOptional", "[9, None]"),
+        ]
+    )
+
+
+def test_what_a_class_of_lenses_refuses_changes_nothing(server: LiveServer) -> None:
+    stream(server, "refusing", "w VARCHAR, n BIGINT")
+    server.run(
+        farm("Fahrenheit", "w VARCHAR", "DOUBLE", "of_text"),
+        farm("Fahrenheit", "d DOUBLE", "BIGINT", "to_whole"),
+        farm("Raises", "w VARCHAR", "VARCHAR", "raises"),
+        farm("Mean", "n BIGINT, least INTEGER", "DOUBLE", "mean_from", what="AGGREGATE"),
+        "CREATE MATERIALIZED VIEW v_raises AS SELECT raises(w) AS r FROM refusing WHERE w <> 'lie'",
+        "CREATE MATERIALIZED VIEW v_lies AS SELECT raises(w) AS r FROM refusing WHERE w = 'lie'",
+    )
+    for call, sqlstate, words in (
+        ("of_text(w)", "42P13", "a DOUBLE is wanted, and not LTString"),
+        ("to_whole(CAST(n AS DOUBLE))", "42P13", "it says that its answer is of type LTDouble"),
+        ("mean_from(n, CAST(n AS INTEGER))", "22023", "arguments of aggregate mean_from behind the first must be"),
+    ):
+        with pytest.raises(Error) as raised:
+            server.run(f"CREATE MATERIALIZED VIEW wrong AS SELECT {call} AS x FROM refusing")
+        assert raised.value.sqlstate == sqlstate
+        assert words in f"{raised.value.diag.message_primary} {raised.value.diag.message_detail}"
+    assert "wrong" not in server.states()
+    feed(server, "refusing", "a.json", [{"w": "word", "n": 1}, {"w": "lie", "n": 1}])
+    for view, words in (
+        ("v_raises", "38000: function raises: io.lenses.sql.udf.UdfException: a bad word"),
+        ("v_lies", "22000: function raises: it answered with java.lang.Long instead of VARCHAR"),
+    ):
+        server.wait_for(lambda view=view: server.states()[view][0] == "FAILED", 120, view)
+        assert words in (server.states()[view][1] or "")
 
 
 BAD = {

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.java_functions import lenses_jar
 from tests.java_functions.compiled import jar
 from tests.routing.fakes import SETUP, Bench
 
@@ -24,6 +25,10 @@ def create(
     )
 
 
+def farm(class_: str, parameters: str = "word VARCHAR", result: str = "VARCHAR") -> str:
+    return create(class_, parameters, result).replace("'shop',", "'farm',").replace("shop.All", "farm.All")
+
+
 @pytest.fixture
 def shop(tmp_path: Path) -> Iterator[Bench]:
     made = Bench(tmp_path)
@@ -31,13 +36,18 @@ def shop(tmp_path: Path) -> Iterator[Bench]:
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "shop.jar").write_bytes(jar())
     (folder / "text.jar").write_bytes(b"text")
-    made.run(*SETUP, SOURCE)
+    (folder / "farm.jar").write_bytes(lenses_jar.jar())
+    made.run(*SETUP, SOURCE, "CREATE FUNCTION_SOURCE farm WITH ('file' = 'farm.jar')")
     yield made
     made.close()
 
 
 def refused(class_: str, detail: str) -> tuple[str, str, str]:
     return "42P13", f'class "shop.All${class_}" of function source "shop" cannot be this function', detail
+
+
+def farmed(class_: str, detail: str) -> tuple[str, str, str]:
+    return "42P13", f'class "farm.All${class_}" of function source "farm" cannot be this function', detail
 
 
 @pytest.mark.parametrize(
@@ -72,7 +82,19 @@ def refused(class_: str, detail: str) -> tuple[str, str, str]:
          refused("Twice", "Method evaluate(J)J takes a primitive type, which has no NULL: say STRICT.")),
         (create("Shout").split(" WITH")[0], ("42P13", "a function in JAVA needs a source and a class")),
         (create("Shout") + " AS 'x'", ("42P13", "a function in JAVA has no body")),
-        (create("Shout").replace("FUNCTION", "AGGREGATE"), ("0A000", "aggregates in JAVA are not supported")),
+        (create("Shout").replace("FUNCTION", "AGGREGATE"),
+         refused("Shout", "Class shop.All$Shout does not implement io.lenses.sql.udf.UserDefinedAggregateFunction.")),
+        (farm("Nosuch"), farmed("Nosuch", "There is no class farm.All$Nosuch.")),
+        (farm("Hidden", "c DOUBLE", "DOUBLE"), farmed("Hidden", "Class farm.All$Hidden is not public.")),
+        (farm("Above"), farmed("Above", "Class farm.All$Above has no public constructor without arguments.")),
+        (farm("Mean", "n BIGINT", "DOUBLE"),
+         farmed("Mean", "Class farm.All$Mean is an aggregate: say CREATE AGGREGATE.")),
+        (farm("Below").replace("FUNCTION", "AGGREGATE"),
+         farmed("Below", "Class farm.All$Below does not implement io.lenses.sql.udf.UserDefinedAggregateFunction.")),
+        (farm("Below", "a VARCHAR, b VARCHAR"),
+         farmed("Below",
+                "Class farm.All$Below implements UserDefinedFunction1, which has another number of arguments.")),
+        (farm("Echo", "d DATE", "DATE"), farmed("Echo", "The interfaces of Lenses have no values of type DATE.")),
         (create("Shout").replace("'class", "'memory.mb' = 5, 'class"),
          ("22023", 'property "memory.mb" is not known for a function in JAVA')),
     ],
@@ -86,6 +108,7 @@ def test_what_is_refused_changes_nothing(shop: Bench, statement: str, wanted: tu
 
 def test_a_source_is_kept_as_it_was_and_dropped_when_nothing_is_of_it(shop: Bench) -> None:
     (shop.services.store_config_dir / "shop.jar").write_bytes(jar("2"))
+    shop.run("DROP FUNCTION_SOURCE farm")
     (source,) = shop.catalog.function_sources.all()
     kept = shop.services.jars.path(source.digest)
     assert kept.read_bytes() == jar()

@@ -124,6 +124,7 @@ def test_formats(session: Connection[tuple[Any, ...]], broker: Broker, kafka_bro
         INSERT INTO f-xml-back STORE VALUE AS JSON SELECT STREAM * FROM f-xml;
         INSERT INTO f-xml-sums SELECT TABLE SUM(amount) AS s FROM f-xml GROUP BY name;
         INSERT INTO f-csv-back STORE KEY AS JSON VALUE AS JSON SELECT STREAM _key.n + 1 AS more, country FROM f-csv;
+        INSERT INTO f-csv-kept STORE VALUE AS JSON SELECT STREAM _key.n AS n, country FROM f-csv;
         INSERT INTO f-xml-keys-back STORE KEY AS JSON SELECT STREAM _key._n + 1 AS more FROM f-xml-keys;
         INSERT INTO f-xml-groups-back SELECT TABLE COUNT(*) AS n FROM f-xml-groups GROUP BY _key.country;
         INSERT INTO f-groups-back SELECT TABLE COUNT(*) AS n, SUM(s) AS s FROM f-groups GROUP BY _key.name;
@@ -145,6 +146,10 @@ def test_formats(session: Connection[tuple[Any, ...]], broker: Broker, kafka_bro
         ({"name": "c", "n": 2}, {"more": 3, "country": None}),
         ({"name": "e", "n": 7}, {"more": 8, "country": "fr"}),
     ]
+    assert broker.records("f-csv-kept", 4) == [  # keys have the format of the source's
+        (b'"a""<b",5', {"n": 5, "country": "gr"}), (b'"a""<b",-3', {"n": -3, "country": "gr"}),
+        (b'"c",2', {"n": 2, "country": None}), (b'"e",7', {"n": 7, "country": "fr"}),
+    ]  # fmt: skip
     assert [(json.loads(key or b"null"), value) for key, value in broker.records("f-xml-keys-back", 3)] == [
         ({"name": 'a"<b', "_n": 5}, {"more": 6}), ({"name": 'a"<b', "_n": -3}, {"more": -2}),
         ({"name": "c", "_n": 2}, {"more": 3}),

@@ -12,7 +12,8 @@ from psycopg import Connection
 
 from mvserver.demo.kafka_broker import KafkaBroker
 from tests.faults.live import LiveServer
-from tests.lenses.broker import Broker, as_json
+from tests.java_functions import lenses_jar
+from tests.lenses.broker import NOW_MS, Broker, as_json
 from tests.lenses.test_kafka import run
 from tests.lenses.test_kafka_joins import clock
 
@@ -25,6 +26,9 @@ _RELATIONS = (
     f"CREATE CHANGELOG v_items (id VARCHAR, name VARCHAR, price INTEGER, PRIMARY KEY (id)) WITH ('topic' = 'v-items', "
     f"'value.columns.exclude' = 'id', {_COMMON})",
     f"CREATE CHANGELOG v_stock (id VARCHAR, left_over INTEGER, PRIMARY KEY (id)) WITH ('topic' = 'v-stock', "
+    f"'value.columns.exclude' = 'id', {_COMMON})",
+    f"CREATE STREAM v_heat (place VARCHAR, celsius DOUBLE, at BIGINT) WITH ('topic' = 'v-heat', {_COMMON})",
+    f"CREATE CHANGELOG v_sold (id VARCHAR, shop VARCHAR, pieces BIGINT, PRIMARY KEY (id)) WITH ('topic' = 'v-sold', "
     f"'value.columns.exclude' = 'id', {_COMMON})",
     f"CREATE STREAM v_taps (url VARCHAR, ms INTEGER) WITH ('topic' = 'v-taps', 'key.format' = 'primitive', "
     f"'key.type' = 'INTEGER', {_COMMON})",
@@ -313,3 +317,61 @@ def test_functions_over_aggregates(session: Connection[tuple[Any, ...]], broker:
     broker.rows("v-first", {b"cup": {"first": None}})  # by event time: that of d
     broker.rows("v-texts", {b"5": 1, b"7": 1, b"2": 1})
     server.run("DROP PROCESSOR goods")
+
+
+def in_farm(kind: str, name: str, arguments: str, result: str, class_: str, strict: str = "STRICT") -> str:
+    return (
+        f"CREATE {kind} {name}({arguments}) RETURNS {result} LANGUAGE JAVA {strict} "
+        f"WITH ('source.name' = 'farm', 'class.name' = 'farm.All${class_}')"
+    )
+
+
+JARS = """
+SET defaults.topic.autocreate = true;
+WITH heat AS (SELECT STREAM * FROM v-heat);
+WITH sold AS (SELECT TABLE * FROM v-sold);
+INSERT INTO v-fahrenheit SELECT STREAM fahrenheit(celsius) AS f, below(place) AS place FROM heat
+WHERE fahrenheit(celsius) > 0;
+INSERT INTO v-in-order SELECT STREAM in_order(place) AS places, FIRST(place) AS one, LAST(place) AS other
+FROM v-heat EVENTTIME BY at GROUP BY CASE WHEN celsius > 0 THEN TYPEOF(place) ELSE "cold" END;
+INSERT INTO v-means SELECT TABLE mean(pieces, 3) AS mean, mean_of_all(pieces) AS of_all FROM sold GROUP BY shop;
+INSERT INTO v-dumps SELECT STREAM DUMP(place) AS place, DUMP(celsius) AS celsius, TYPEOF(celsius) AS kind FROM heat;
+"""
+
+
+def test_functions_of_the_originals_jars(
+    session: Connection[tuple[Any, ...]], server: LiveServer, broker: Broker
+) -> None:
+    """A row of a TABLE that is replaced, or deleted, has never been in an aggregate."""
+    (server.data / "store-config" / "farm.jar").write_bytes(lenses_jar.jar())
+    server.run(
+        "CREATE FUNCTION_SOURCE farm WITH ('file' = 'farm.jar')",
+        in_farm("FUNCTION", "fahrenheit", "c DOUBLE", "DOUBLE", "Fahrenheit"),
+        in_farm("FUNCTION", "below", "w VARCHAR", "VARCHAR", "Below", ""),
+        in_farm("AGGREGATE", "mean", "n BIGINT, least INTEGER", "DOUBLE", "Mean"),
+        in_farm("AGGREGATE", "mean_of_all", "n BIGINT", "DOUBLE", "Mean"),
+        in_farm("AGGREGATE", "in_order", "w VARCHAR", "VARCHAR", "Last"),
+    )
+    heat = [("oven", 200.0), (None, 37.0), ("ice", -40.0), ("", 0.0)]
+    for i, (place, celsius) in enumerate(heat):
+        broker.put("v-heat", (b"h", as_json({"place": place, "celsius": celsius, "at": NOW_MS - i}), i))
+    sold = {b"1": ("a", 2), b"2": ("a", 4), b"3": ("b", 9), b"4": ("b", 1)}
+    broker.put("v-sold", *((k, as_json({"shop": shop, "pieces": n}), 0) for k, (shop, n) in sold.items()))
+    run(session, JARS)
+    assert broker.records("v-fahrenheit", 3) == [
+        (b"h", {"f": 392.0, "place": "oven!"}),
+        (b"h", {"f": 37.0 * 1.8 + 32, "place": "nothing"}),
+        (b"h", {"f": 32.0, "place": None}),
+    ]
+    row = lambda places, one, other: {"places": places, "one": one, "other": other}  # noqa: E731
+    broker.rows("v-in-order", {b"STRING": row(",oven", "oven", "oven"), b"cold": row(",,ice", "", "ice")})
+    broker.rows("v-means", {b"a": {"mean": 4.0, "of_all": 3.0}, b"b": {"mean": 9.0, "of_all": 5.0}})
+    broker.put("v-sold", (b"2", as_json({"shop": "b", "pieces": 5}), 1), (b"3", None, 1))
+    broker.rows("v-means", {b"a": {"mean": None, "of_all": 2.0}, b"b": {"mean": 5.0, "of_all": 3.0}})
+    model = "io.lenses.sql.model."
+    assert broker.records("v-dumps", 2) == [
+        (b"h", {"place": f"{model}StringValue@StringValue(oven)",
+                "celsius": f"{model}DoubleValue@DoubleValue(200)", "kind": "DOUBLE"}),
+        (b"h", {"place": f"{model}NullValue$@NullValue",
+                "celsius": f"{model}DoubleValue@DoubleValue(37)", "kind": "DOUBLE"}),
+    ]  # fmt: skip

@@ -168,7 +168,7 @@ WRONG = (
     (GO + "SELECT STREAM JSON_EXTRACT_FIRST(field2, '$.') AS x FROM input-topic",
      "22023", '1:51: JSON path "$." is not valid'),
     (GO + "SELECT STREAM JSON_EXTRACT_FIRST(field2, field3) AS x FROM input-topic",
-     "0A000", "1:67: argument 2 of json_path_first must be a constant"),
+     "0A000", "1:67: the path of JSON_EXTRACT_FIRST is a text that stands there"),
     (GO + "SELECT STREAM PARSE_DATE(field2, 'qq') AS x FROM input-topic",
      "0A000", '1:51: date pattern "qq" is not supported'),
     (GO + "SELECT STREAM REGEXP(field2, '(?=a)') AS x FROM input-topic",
@@ -211,6 +211,22 @@ WRONG = (
     (GO + "SELECT STREAM * FROM input-topic; CREATE FUNCTION f", "0A000", "1:87: CREATE FUNCTION is not supported"),
     (GO + "SELECT STREAM " + "(" * 60 + "1" + ")" * 60 + " FROM amounts", "54001", "1:107: brackets, calls"),
     (GO + "STORE VALUE AS CSV SELECT STREAM * FROM merchants", "0A000", '1:51: column "address" of type STRUCT'),
+    *((GO + f"STORE VALUE AS {each} SELECT STREAM field2 AS _value FROM input-topic", "0A000",
+       f"1:51: STORE VALUE AS {each} of one value is not supported") for each in ("JSON", "CSV", "XML", "PROTOBUF")),
+    (GO + "SELECT STREAM name FROM merchants WHERE name = 'x", "42601", "1:100: unterminated text"),
+    (GO + "SELECT STREAM name FROM merchants LATERAL language AS l", "42883",
+     "1:95: LATERAL is over an array, and not over a value of type text"),
+    (GO + "SELECT STREAM COUNT(DISTINCT field1) AS n FROM input-topic GROUP BY field2", "0A000",
+     "1:73: COUNT(DISTINCT ...) is not supported"),
+    (GO + "SELECT STREAM name NOT LIKE 5 AS x FROM merchants", "42883",
+     "1:72: operator does not exist: text LIKE integer"),
+    (GO + "SELECT STREAM DUMP(address) AS x FROM merchants", "42846", "1:72: cannot cast type"),
+    (GO + "SELECT STREAM LAST_OFFSET() AS x FROM input-topic", "0A000", "1:67: function LAST_OFFSET is not supported"),
+    (GO + "SELECT STREAM UPPER(field2, field3) AS x FROM input-topic", "42883",
+     "1:67: function UPPER takes 1 argument and is given 2"),
+    ("WITH a AS (SELECT TABLE * FROM merchants); WITH b AS (SELECT TABLE * FROM countries); WITH j AS (SELECT TABLE "
+     "a.name, b.label FROM a JOIN b ON a.language = b.label); WITH k AS (SELECT TABLE name FROM j); "
+     + GO + "SELECT TABLE * FROM k", "0A000", "1:134: a join of TABLEs that compares no whole key"),
     ("", "42601", "1:1: the program has no INSERT INTO"),
 )  # fmt: skip
 
@@ -222,6 +238,29 @@ def test_what_is_wrong_with_a_program(bench: Bench, program: str, sqlstate: str,
     line, column = place.split(":")
     wanted = f"line {line}, column {column}: {words}"
     assert (error.sqlstate, error.message[: len(wanted)]) == (sqlstate, wanted), str(error)
+
+
+@pytest.mark.parametrize(
+    ("select", "hint"),
+    [
+        ("SELECT STREAM shoe FROM merchants", "There are name, surname, address, language, platform."),
+        ("SELECT STREAM _key.x AS x FROM merchants", "Write _key alone."),
+        ("SELECT STREAM UPPER(field1) AS x FROM input-topic", "what they take are listed in docs/sql/lenses.md."),
+        ("SELECT STREAM name FROM merchants WHERE COUNT(name) > 1", "Give the SELECT with GROUP BY a name with WITH"),
+        ("SELECT STREAM HEADERASINT(name) AS n FROM merchants", "Write it in quotes: HEADERASINT('name')."),
+        ("SELECT STREAM name FROM merchants SET x = 1", 'Statements end with ";".'),
+        ("STORE VALUE AS XML SELECT STREAM name AS _value FROM merchants", "One value is INT, LONG, STRING, BYTES or"),
+    ],
+)
+def test_hints_say_what_to_do(bench: Bench, select: str, hint: str) -> None:
+    assert hint in (told(bench, GO + select).hint or "")
+
+
+def test_texts_stand_in_either_quotes(bench: Bench) -> None:
+    create(bench, GO + 'SELECT STREAM CONCAT(name, "!", "say ""hi""") AS x FROM merchants WHERE name != ""')
+    (query,) = bench.catalog.queries.all()
+    assert "CAST('say \"hi\"' AS VARCHAR)" in query.select_text
+    assert "CAST('' AS VARCHAR)" in query.select_text
 
 
 def test_all_that_is_wrong_is_told_together(bench: Bench) -> None:

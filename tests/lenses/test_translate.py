@@ -157,7 +157,7 @@ def test_places_are_kept() -> None:
         ("SELECT STREAM id FROM cities LEFT JOIN people", "1:44", "a LEFT join of a TABLE with a STREAM"),
         ("SELECT STREAM x FROM people JOIN keyed WITHIN 1h", "1:43", 'the keys of "people" and "keyed" have different'),
         ("SELECT STREAM id FROM people JOIN people WITHIN 1h", "1:49", '"people" is named twice in FROM'),
-        ("SELECT STREAM UPPER(name, id) AS x FROM people", "1:29", "function UPPER takes 1 arguments and is given 2"),
+        ("SELECT STREAM UPPER(name, id) AS x FROM people", "1:29", "function UPPER takes 1 argument and is given 2"),
         ("SELECT STREAM NOW() AS x FROM people", "1:29", "function NOW is not supported"),
         ("SELECT TABLE TOPK(id, name) FROM people GROUP BY id", "1:28", "the second argument of TOPK is a whole"),
         ("SELECT STREAM UUID() AS x FROM people", "1:29", '"people" is no stream of records, and has no'),

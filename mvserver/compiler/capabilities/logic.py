@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from mvserver.compiler.capabilities.build import BOOLEAN, SCALAR_ELEMENT, capability, example, fails, on, same
-from mvserver.compiler.capabilities.model import Capability, Nulls, Parameter
-from mvserver.compiler.capabilities.spark_text import guard
+from mvserver.compiler.capabilities.model import Capability, Lowered, Nulls, Parameter
+from mvserver.compiler.capabilities.spark_text import guard, string
+from mvserver.compiler.type_names import postgres_name
 from mvserver.sql import types as t
 
 _ANY = Parameter(variable="ELEMENT")
+
+
+def _type_of(arguments: Sequence[Lowered], _: t.SqlType) -> str:
+    return string(postgres_name(arguments[0].type))
 
 
 def _test(name: str, meaning: str, spark: str, yes: str, no: str) -> Capability:
@@ -58,6 +65,16 @@ CAPABILITIES: tuple[Capability, ...] = (
         [
             example("required(5)", "5", postgres=False), example("required('a')", "a", postgres=False),
             fails("required(CAST(NULL AS integer))", "22004", postgres=False),
+        ],
+        nulls=Nulls.SPECIAL,
+    ),
+    capability(
+        "pg_typeof", "the name of the argument's type",
+        [on((_ANY,), t.VARCHAR, _type_of, _type_of)],
+        [
+            example("pg_typeof('a'::text)", "text"), example("pg_typeof(CAST(NULL AS integer))", "integer"),
+            example("pg_typeof(1.5::double precision)", "double precision"),
+            example("pg_typeof(CAST('2024-01-01 00:00:00' AS timestamp))", "timestamp without time zone"),
         ],
         nulls=Nulls.SPECIAL,
     ),

@@ -217,14 +217,22 @@ class _Planner:
             return self._planned(parse_select(text.text))
         return None
 
+    def _unkeyed(self, translated: Translated) -> Problem | None:
+        """Why rows that were joined have no key, also where a WITH is between; groups have one again."""
+        if translated.unkeyed is not None or translated.aggregated:
+            return translated.unkeyed
+        found = (self._unkeyed(self._named[name].translated) for name in translated.reads)
+        return next((each for each in found if each is not None), None)
+
     # --- inserts ----------------------------------------------------------------------------------------------------
     def _insert(self, insert: Insert) -> PlannedInsert | None:
         form = Form(leaves_out=self._settings.leaves_out)
         translated = self._translated(insert.select, form)
         if translated is None:
             return None
-        if translated.unkeyed is not None:
-            self._problems.add(translated.unkeyed)
+        unkeyed = self._unkeyed(translated)
+        if unkeyed is not None:
+            self._problems.add(unkeyed)
             return None
         text = whole = self._whole(translated)
         with (

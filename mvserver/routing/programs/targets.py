@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from catalog.acl import Privilege
 from catalog.model import Relation, Schema, Store
 from mvserver import limits, sqlstates
-from mvserver.compiler.plans import Output
+from mvserver.compiler.plans import Aggregation, Output
 from mvserver.lenses.problems import Place, problem, unsupported
 from mvserver.lenses.program import Insert, RowKind
 from mvserver.lenses.rows import KEY, VALUE, Rows
@@ -56,7 +56,7 @@ def target(
     privileges.require(store, Privilege.INSERT, context, services)
     sinks.check_sink_store(store, services, keyed=rows.kind is RowKind.TABLE, in_keys=True)
     outputs = {output.name: output for output in planned.plan.outputs}
-    formats = (_key_format(insert, rows, outputs), _value_format(insert, rows, outputs, planned))
+    formats = (_key_format(insert, rows, outputs, planned), _value_format(insert, rows, outputs, planned))
     registered_columns.require_registry(store, formats)
     sinks.check_written_format(formats[1], services.stores.kind(store.type))
     of_value = [(name, outputs[name].type) for name in rows.value_columns]
@@ -174,7 +174,7 @@ def is_same(found: Relation, wanted: Relation) -> bool:
 
 
 # --- formats --------------------------------------------------------------------------------------------------------
-def _key_format(insert: Insert, rows: Rows, outputs: Mapping[str, Output]) -> str | None:
+def _key_format(insert: Insert, rows: Rows, outputs: Mapping[str, Output], planned: PlannedQuery) -> str | None:
     given, place = insert.key_format, insert.place
     if rows.key is None:
         if given is not None:
@@ -198,7 +198,7 @@ def _key_format(insert: Insert, rows: Rows, outputs: Mapping[str, Output]) -> st
             f"the key has fields ({fields}) and is not {given}",
             "STORE KEY AS JSON, AVRO, CSV, PROTOBUF or XML.",
         )
-    return _STRUCTURED[given or "JSON"]
+    return _STRUCTURED[given] if given is not None else _as_in_source(planned, "key.format")
 
 
 def _value_format(insert: Insert, rows: Rows, outputs: Mapping[str, Output], planned: PlannedQuery) -> str:
@@ -219,10 +219,14 @@ def _value_format(insert: Insert, rows: Rows, outputs: Mapping[str, Output], pla
             f"the value has fields and is not {given}",
             "Project one value: AS _value.",
         )
-    if given is not None:
-        return _STRUCTURED[given]
-    source = planned.source.property("value.format") or "json"
-    return source if source in _WRITTEN and not planned.plan.scan.derived else "json"
+    return _STRUCTURED[given] if given is not None else _as_in_source(planned, "value.format")
+
+
+def _as_in_source(planned: PlannedQuery, property_: str) -> str:
+    """The format of the records of the one topic that is read, if it has fields. A group's key is no key of theirs."""
+    source = planned.source.property(property_) or "json"
+    of_group = property_ == "key.format" and isinstance(planned.plan, Aggregation)
+    return source if source in _WRITTEN and not planned.plan.scan.derived and not of_group else "json"
 
 
 def _primitive(given: str | None, facet: str, output: Output, place: Place) -> str:
@@ -235,7 +239,7 @@ def _primitive(given: str | None, facet: str, output: Output, place: Place) -> s
         raise unsupported(
             place,
             f"STORE {facet} AS {given} of one value is not supported",
-            f"Give it a name: AS _{facet.lower()}.field.",
+            f"One value is INT, LONG, STRING, BYTES or AVRO. A field has a name: AS _{facet.lower()}.field.",
         )
     if output.type.kind is not parse_type(wanted).kind:
         raise problem(

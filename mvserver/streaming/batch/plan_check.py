@@ -55,6 +55,8 @@ def check_plan(session: SparkSession, plan: object) -> None:
         row_frame(frame, program).schema  # noqa: B018 - the analyser runs when the schema is asked for
         if isinstance(plan, Aggregation):
             partial_frame(frame, program).schema  # noqa: B018
+    except SqlError:  # of a function of a user
+        raise
     except Exception as error:
         cause = sql_error(error)
         raise SqlError(

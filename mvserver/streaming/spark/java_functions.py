@@ -161,8 +161,11 @@ def _compiled(jvm: Any) -> dict[str, bytes]:
     """The classes by name: those of the functions stand inside the class that has the methods."""
     found: dict[str, bytes] = {}
     with_functions = (_with_functions(owner) for owner in (_BOUNDED, _TEXTS, _JSON_PATHS, _JSON_SHAPE))
-    for source in (*with_functions, *map(_source, _DECODERS), _source("LiveRows"), _source("Jars")):
-        compiler = jvm.org.codehaus.janino.SimpleCompiler()
+    compiler = None
+    for source in (*with_functions, *map(_source, (*_DECODERS, "LiveRows", "Lenses", "Jars"))):
+        before, compiler = compiler, jvm.org.codehaus.janino.SimpleCompiler()
+        if before is not None:  # one may use those above it
+            compiler.setParentClassLoader(before.getClassLoader())
         compiler.cook(source)
         codes = compiler.getBytecodes()
         found.update({str(name): bytes(codes[name]) for name in codes})

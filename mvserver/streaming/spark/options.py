@@ -18,6 +18,7 @@ from mvserver.streaming.spark.class_archive import OPTIONS, ClassArchives
 JAVA_OPTIONS = "-Xss8m -XX:+UseParallelGC"
 _LOCAL = re.compile(r"local(\[(?P<count>\*|[0-9]+)(,[ ]*([0-9]+|\*))?\])?")
 _CLASS_PATH = "spark.driver.extraClassPath"
+JAR_DIRECTORY = "spark.mvserver.jarDirectory"
 
 
 @dataclass(frozen=True)
@@ -31,6 +32,7 @@ class SparkOptions:
     stores: tuple[tuple[str, str], ...] = ()  # what the kinds of stores need
     class_path: Callable[[], Sequence[Path]] = tuple  # jars that are there when the JVM starts
     live_slots: int = 0  # task slots besides those of batches
+    jar_directory: Path | None = None  # where jars are looked for before the network is asked
     archives: ClassArchives | None = None  # of Spark's classes; None: they are read anew at each start
 
 

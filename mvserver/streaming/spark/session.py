@@ -22,7 +22,7 @@ from mvserver.compiler.lower_spark import REQUIRED_SETTINGS
 from mvserver.errors import SqlError, words_of
 from mvserver.streaming.spark import java_functions
 from mvserver.streaming.spark.class_archive import OPTIONS
-from mvserver.streaming.spark.options import JAVA_OPTIONS, SparkOptions, local_slots, master_of
+from mvserver.streaming.spark.options import JAR_DIRECTORY, JAVA_OPTIONS, SparkOptions, local_slots, master_of
 
 _log = logging.getLogger(__name__)
 
@@ -86,6 +86,7 @@ def start_session(options: SparkOptions, environment: Mapping[str, str] | None =
         **_SETTINGS,
         **_parallelism(options),
         **dict(options.stores),
+        **({} if options.jar_directory is None else {JAR_DIRECTORY: str(options.jar_directory)}),
         "spark.driver.memory": options.driver_memory,
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",

@@ -23,8 +23,9 @@ import org.apache.spark.sql.api.java.UDF1;
 
 /**
  * Functions of users in jars. Each jar has a class loader of its own above Java's classes: it sees neither Spark's, nor
- * the server's, nor those of another jar. What a function throws is a value beside its answer. Compiled by Janino when
- * Spark starts: no lambdas, no generics at call sites.
+ * the server's, nor those of another jar. One that implements an interface of Lenses sees the jar of these interfaces
+ * behind its own. What a function throws is a value beside its answer. Compiled by Janino when Spark starts: no lambdas,
+ * no generics at call sites.
  */
 public final class Jars {
   private static final ConcurrentHashMap LOADERS = new ConcurrentHashMap();
@@ -32,26 +33,37 @@ public final class Jars {
 
   private Jars() {}
 
-  /** {@code path} is where the server keeps the jar: the executor may be on another machine, which fetched it. */
-  static ClassLoader loader(String digest, String path) throws Exception {
+  /** Of one jar, or of several, which are told apart by the ends of lines. */
+  static ClassLoader loader(String digests, String paths) throws Exception {
     synchronized (LOADERS) {
-      ClassLoader known = (ClassLoader) LOADERS.get(digest);
+      ClassLoader known = (ClassLoader) LOADERS.get(digests);
       if (known == null) {
-        File file = new File(path);
-        if (!file.isFile()) {
-          file = new File(SparkFiles.get(digest + ".jar"));
+        String[] digest = digests.split("\n");
+        String[] path = paths.split("\n");
+        URL[] urls = new URL[digest.length];
+        for (int i = 0; i < urls.length; i++) {
+          urls[i] = file(digest[i], path[i]).toURI().toURL();
         }
-        if (!file.isFile()) {
-          file = new File(SparkFiles.getRootDirectory(), digest + ".jar");
-        }
-        if (!file.isFile()) {
-          throw new IllegalStateException("the jar is not there");
-        }
-        known = new URLClassLoader(new URL[] {file.toURI().toURL()}, ClassLoader.getPlatformClassLoader());
-        LOADERS.put(digest, known);
+        known = new URLClassLoader(urls, ClassLoader.getPlatformClassLoader());
+        LOADERS.put(digests, known);
       }
       return known;
     }
+  }
+
+  /** {@code path} is where the server keeps the jar: the executor may be on another machine, which fetched it. */
+  private static File file(String digest, String path) {
+    File file = new File(path);
+    if (!file.isFile()) {
+      file = new File(SparkFiles.get(digest + ".jar"));
+    }
+    if (!file.isFile()) {
+      file = new File(SparkFiles.getRootDirectory(), digest + ".jar");
+    }
+    if (!file.isFile()) {
+      throw new IllegalStateException("the jar is not there");
+    }
+    return file;
   }
 
   /** Of a user: a row of its arguments to a row of value and error. An object of its class serves one task. */
@@ -65,14 +77,16 @@ public final class Jars {
     private final String result;
     private final String strict;
     private final String charactersMax;
+    private final String valuesMax;
     private transient Method method;
     private transient Object self;
+    private transient Lenses lenses;
     private transient String[] given;
     private transient String[] answered;
 
     public Function(
         String name, String digest, String path, String className, String methodName, String kinds, String result, String strict,
-        String charactersMax) {
+        String charactersMax, String valuesMax) {
       this.name = name;
       this.digest = digest;
       this.path = path;
@@ -82,22 +96,26 @@ public final class Jars {
       this.result = result;
       this.strict = strict;
       this.charactersMax = charactersMax;
+      this.valuesMax = valuesMax;
     }
 
     public Object call(Object argument) throws Exception {
       Row row = (Row) argument;
       try {
-        if (method == null) {
+        if (given == null) {
           open();
         }
         Object[] values = new Object[given.length];
         for (int i = 0; i < values.length; i++) {
           values[i] = taken(row.get(i), given[i]);
+          if (lenses != null && values[i] instanceof List && ((List) values[i]).size() > Integer.parseInt(valuesMax)) {
+            throw new Refused("54000", "it is given more than " + valuesMax + " values");
+          }
           if (values[i] == null && strict.equals("true")) {
             return RowFactory.create(new Object[] {null, null});
           }
         }
-        Object answer = method.invoke(self, values);
+        Object answer = lenses == null ? method.invoke(self, values) : answer(lenses.call(values), 0);
         return RowFactory.create(new Object[] {answer == null ? null : checked(answer, answered, 0), null});
       } catch (InvocationTargetException raised) {
         return failed("38000", words(raised.getCause()));
@@ -117,14 +135,36 @@ public final class Jars {
       return RowFactory.create(new Object[] {null, sqlstate + ":function " + name + ": " + words});
     }
 
+    /** Opens it where it is made: null, or why it cannot be the function that it is declared as. */
+    public String refusal() {
+      try {
+        open();
+        return null;
+      } catch (VirtualMachineError error) {
+        throw error;
+      } catch (Throwable error) {
+        return words(error instanceof InvocationTargetException ? error.getCause() : error);
+      }
+    }
+
     private void open() throws Exception {
       Class found = Class.forName(className, true, loader(digest, path));
-      given = kinds.isEmpty() ? new String[0] : kinds.split(" ");
+      String[] taken = kinds.isEmpty() ? new String[0] : kinds.split(" ");
       answered = result.split(" ");
+      if (methodName.startsWith("UserDefined")) {
+        Object made = found.getDeclaredConstructor(new Class[0]).newInstance(new Object[0]);
+        lenses = Lenses.of(made, methodName, taken, strict.equals("true"), answered);
+      } else {
+        choose(found, taken);
+      }
+      given = taken;
+    }
+
+    private void choose(Class found, String[] taken) throws Exception {
       Method[] methods = found.getMethods();
       Method chosen = null;
       for (int i = 0; i < methods.length; i++) {
-        if (chosen == null && methods[i].getName().equals(methodName) && !methods[i].isBridge() && fits(methods[i])) {
+        if (chosen == null && methods[i].getName().equals(methodName) && !methods[i].isBridge() && fits(methods[i], taken)) {
           chosen = methods[i];
         }
       }
@@ -137,13 +177,13 @@ public final class Jars {
       method = chosen;
     }
 
-    private boolean fits(Method candidate) {
+    private boolean fits(Method candidate, String[] taken) {
       Class[] types = candidate.getParameterTypes();
-      if (types.length != given.length || !answered[0].equals(kindOf(candidate.getReturnType()))) {
+      if (types.length != taken.length || !answered[0].equals(kindOf(candidate.getReturnType()))) {
         return false;
       }
       for (int i = 0; i < types.length; i++) {
-        if (!(given[i].startsWith("ARRAY<") ? "ARRAY" : given[i]).equals(kindOf(types[i]))) {
+        if (!(taken[i].startsWith("ARRAY<") ? "ARRAY" : taken[i]).equals(kindOf(types[i]))) {
           return false;
         }
       }
@@ -191,6 +231,25 @@ public final class Jars {
         return Instant.ofEpochSecond(Math.floorDiv(micros, 1000000L), Math.floorMod(micros, 1000000L) * 1000L);
       }
       return value;
+    }
+
+    /** An answer by an interface of Lenses, whose class nothing else says: of the kind that is declared. */
+    private Object answer(Object value, int at) throws Refused {
+      Object made = value instanceof Lenses.Moment ? ((Lenses.Moment) value).as(answered[at]) : value;
+      if (made == null) {
+        return null;
+      }
+      if (made instanceof List && answered[at].equals("ARRAY")) {
+        ArrayList list = new ArrayList();
+        for (Iterator each = ((List) made).iterator(); each.hasNext(); ) {
+          list.add(answer(each.next(), at + 1));
+        }
+        return list;
+      }
+      if (!kindOf(made.getClass()).equals(answered[at])) {
+        throw new Refused("22000", "it answered with " + made.getClass().getName() + " instead of " + answered[at]);
+      }
+      return made;
     }
 
     /** {@code type} from {@code at} on is the kind of the answer, and of a DECIMAL its precision and scale. */
