@@ -363,14 +363,14 @@ def refusing(
     return SinkRecords(keys, values, [None] * len(keys), refusals=refusals)
 
 
-def read(broker: KafkaBroker, topic: str, count: int) -> list[tuple[bytes | None, bytes | None, dict[str, bytes]]]:
+def read(broker: KafkaBroker, topic: str, count: int) -> list[tuple[bytes | None, bytes | None, dict[str, Any]]]:
     """Committed records of a topic with one partition, in their order; there are no more than ``count``."""
     consumer = Consumer(
         {"bootstrap.servers": broker.bootstrap, "group.id": "test", "isolation.level": "read_committed",
          "enable.partition.eof": True, "log_level": 0, "max.partition.fetch.bytes": 20_000_000}
     )  # fmt: skip
     consumer.assign([TopicPartition(topic, 0, 0)])
-    found: list[tuple[bytes | None, bytes | None, dict[str, bytes]]] = []
+    found: list[tuple[bytes | None, bytes | None, dict[str, Any]]] = []
     deadline, ended = time.monotonic() + 20, False
     while len(found) < count or not ended:
         assert time.monotonic() < deadline, found

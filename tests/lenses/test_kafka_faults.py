@@ -9,7 +9,12 @@ from typing import Any
 
 import psycopg
 import pytest
-from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource
+from confluent_kafka.admin import (  # type: ignore[attr-defined]
+    AdminClient,
+    AlterConfigOpType,
+    ConfigEntry,
+    ConfigResource,
+)
 
 from mvserver.demo.kafka_broker import KafkaBroker
 from tests.faults.live import LiveServer, temporary_server
@@ -166,7 +171,7 @@ def test_it_starts_stops_and_dies_while_rows_come(live: LiveServer, kafka_broker
         "INSERT INTO {} SELECT TABLE SUM(v) AS s, COUNT(*) AS n FROM " + names["in"] + " GROUP BY _key"
     )
     begun(live, names, "p", program.format(copies, sums))
-    processor, put = names.processor("p"), []
+    processor, put = names.processor("p"), list[tuple[bytes, int]]()
 
     def more() -> None:
         for _ in range(chance.randrange(1, 6)):

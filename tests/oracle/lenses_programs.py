@@ -318,7 +318,7 @@ class LensesWriter:
         items = [(source.column("g"), "g"), *self._values(source)]
         names = tuple(f"f{i}" for i in range(len(items)))
         mine = ", ".join(f"{ours} AS {name}" for name, (ours, _) in zip(names, items, strict=True))
-        objects = ()
+        objects: tuple[str, ...] = ()
         if source.objects and not source.reads:
             mine += ", g AS o.x, v + 1 AS o.y.z, v AS o.y.w, _key AS k, _value AS w"
             items += [
