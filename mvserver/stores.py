@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
@@ -23,13 +24,21 @@ from mvserver.routing.properties import text_of
 from mvserver.sql.statements.base import Value
 from mvserver.streaming.spark.types import decode_column, spark_schema
 from mvserver.table_shapes import table_shape
-from spark_sinks.base import KeptPosition, SourceReader, StoreClient, TableSink, TransactionalSink
+from spark_sinks.base import (
+    KeptPosition,
+    RefusedRecords,
+    SourceReader,
+    StoreClient,
+    TableSink,
+    TransactionalSink,
+)
 from spark_sinks.decode import format_of
 from spark_sinks.decode.csv_format import COMMA
 from spark_sinks.decode.primitive_format import is_made_plain
 from spark_sinks.encode.deleting_sink import DeletingSink
 from spark_sinks.encode.encoded_sink import EncodedSink
 from spark_sinks.encode.identified_sink import IdentifiedSink
+from spark_sinks.encode.refused import RefusingSink
 from spark_sinks.encode.written import Encode
 from spark_sinks.kinds import KINDS
 from spark_sinks.schema_registry.book import SchemaBook
@@ -144,10 +153,11 @@ class StoreRegistry:
         return reader(source, self._settings)
 
     def sink(
-        self, store: Store, stream: Relation, query_id: str, kept: KeptPosition
+        self, store: Store, stream: Relation, query_id: str, kept: KeptPosition, refused: RefusedRecords | None = None
     ) -> Callable[[], TransactionalSink]:
         target = self._target(store, stream, query_id, kept)
-        registered = self._schemas.registering(store, stream, self.plain_sink(store, stream, query_id, kept))
+        letters = None if refused is None else refused.letters
+        registered = self._schemas.registering(store, stream, self._open_sink(store, replace(target, letters=letters)))
         value, key = (self._schemas.described(stream, part) for part in DESCRIPTORS)
         make = format_of(target.format).encoder
         if value is None and make is not None:
@@ -160,6 +170,8 @@ class StoreRegistry:
         identified = encoded
         if identity is not None and self._schemas.has_identity(stream, identity):
             identified = lambda: IdentifiedSink(encoded(), query_id, identity)  # noqa: E731
+        if refused is not None and kind.written_headers:  # else its sinks know of no refusals
+            return lambda: RefusingSink(identified(), keyed=stream.kind == CHANGELOG)
         if deletion is None or stream.kind != CHANGELOG:
             return identified
         return lambda: DeletingSink(identified(), deletion)
@@ -168,6 +180,9 @@ class StoreRegistry:
         self, store: Store, stream: Relation, query_id: str, kept: KeptPosition
     ) -> Callable[[], TransactionalSink]:
         """Of records that are written as they are given."""
+        return self._open_sink(store, self._target(store, stream, query_id, kept))
+
+    def _open_sink(self, store: Store, target: Target[Any]) -> Callable[[], TransactionalSink]:
         open_sink = self.kind(store.type).sink
         if open_sink is None:
             raise SqlError(
@@ -175,7 +190,7 @@ class StoreRegistry:
                 f"a stream in a store of type {store.type} cannot be written to by a query",
                 hint=f"Use a store of type {' or '.join(k.name for k in self.kinds() if k.sink is not None)}.",
             )
-        return partial(open_sink, self._target(store, stream, query_id, kept), self._settings)
+        return partial(open_sink, target, self._settings)
 
     def forget_output(self, store: Store, stream: Relation, query_id: str, kept: KeptPosition) -> Callable[[], None]:
         """What takes away that which a query has left beside its records, once it is dropped."""

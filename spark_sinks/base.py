@@ -12,6 +12,8 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
+from mvserver.errors import SqlError
+
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
@@ -348,11 +350,42 @@ Header = tuple[str, bytes | None]
 
 
 @dataclass(frozen=True)
+class RefusedRecords:
+    """What becomes of records that a sink refuses: they go to the entity ``letters``, or, where it is None, nowhere."""
+
+    letters: str | None
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """Why a record is not written to where it belongs; ``in_key``: its key is to blame, too."""
+
+    reason: str
+    in_key: bool = False
+
+
+@dataclass(frozen=True)
+class Refusals:
+    """Of records that may be refused one by one: what is refused so far, None for the others. ``keyed`` records are
+    rows that their keys tell apart: instead of one that is refused, its key is deleted."""
+
+    found: Sequence[Refusal | None]
+    keyed: bool
+
+    def with_one(self, number: int, refusal: Refusal) -> Refusals:
+        return Refusals((*self.found[:number], refusal, *self.found[number + 1 :]), self.keyed)
+
+
+class RefusedLetterError(SqlError):
+    """A record that was refused cannot be written among the dead letters either."""
+
+
+@dataclass(frozen=True)
 class SinkRecords:
     """Records in the order in which they are written, a list for each of their parts. ``places`` tell each from all
     others that the query writes, in the same way when it is written again; only some sinks need them. ``folders`` are
     those below the entity that they are written to, where it has some. ``headers`` are for sinks whose kind has them
-    (``StoreKind.written_headers``)."""
+    (``StoreKind.written_headers``). Without ``refusals``, a record that cannot be written is an error."""
 
     keys: Sequence[bytes | None]
     values: Sequence[bytes | None]
@@ -360,6 +393,7 @@ class SinkRecords:
     places: Sequence[str] = ()
     folders: Sequence[str] = ()
     headers: Sequence[Sequence[Header]] = ()
+    refusals: Refusals | None = None
 
     def __post_init__(self) -> None:
         count = len(self.keys)

@@ -52,10 +52,10 @@ def nullable_key(scan: Scan) -> bool:
 
 def _met_once(side: JoinSide) -> bool:
     """Whether its keys tell its rows apart."""
-    return set(side.scan.primary_key) <= {_key_column(side.scan, _narrow(key)) for key in side.keys}
+    return set(side.scan.primary_key) <= {_key_column(side.scan, narrow(key)) for key in side.keys}
 
 
-def _narrow(key: Expression) -> Expression:
+def narrow(key: Expression) -> Expression:
     """Without a cast to a wider type that has all values of the narrow one."""
     if isinstance(key, Cast) and key.operand.type.is_integer and (key.type.is_integer or key.type.kind is Kind.DECIMAL):
         return key.operand

@@ -25,7 +25,8 @@ def join_lines(join: IntervalJoin | TemporalJoin | ChangelogJoin | UnionAll, bel
         lines = [f"  {join.kind.value} JOIN of the current rows, by DuckDB"]
         lines.append(f"    Key: {', '.join(column.name for column in join.key)}")
     else:
-        lines = [f"  {join.kind.value} JOIN with the version valid at the event time, by DuckDB"]
+        rows = "the version" if join.by_key else "all versions"
+        lines = [f"  {join.kind.value} JOIN with {rows} valid at the event time, by DuckDB"]
         lines.append("    Event time: that of the left row")
     if join.residual is not None:
         lines.append(f"    Condition: {render(join.residual)}")

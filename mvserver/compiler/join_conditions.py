@@ -6,7 +6,9 @@ that DuckDB, which finds the pairs, must be able to evaluate it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+import functools
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 from sqlglot import exp
 
@@ -14,8 +16,9 @@ from mvserver import sqlstates
 from mvserver.compiler.binder import Binder
 from mvserver.compiler.capabilities.keys import normalized_key
 from mvserver.compiler.capabilities.lookup import call_operator
+from mvserver.compiler.changelog_joins import narrow
 from mvserver.compiler.expressions import Call, ColumnReference, Expression, walk, with_children
-from mvserver.compiler.plans import Output, Scan
+from mvserver.compiler.plans import Output
 from mvserver.compiler.refusals import refused
 from mvserver.compiler.scope import Scope
 from mvserver.compiler.type_names import postgres_name
@@ -25,37 +28,46 @@ from mvserver.sql.types import Kind
 
 
 def conditions(
-    on: exp.Expression, scope: Scope, left_names: set[str], is_key: Callable[[Expression], bool]
+    on: exp.Expression, scope: Scope, left_names: set[str], primary_key: Mapping[str, str] | None = None
 ) -> tuple[list[tuple[Expression, Expression]], Expression | None]:
-    """The pairs of keys and what else ON asks for, all over the joined rows."""
-    keys: list[tuple[Expression, Expression]] = []
-    rest: Expression | None = None
+    """The pairs of keys and what else ON asks for, all over the joined rows. ``primary_key`` says which columns of the
+    right side are its primary key, if there may be no more keys than that: all else is then asked for of the rows."""
+    found = []
     for node in _conjuncts(on):
         bound = Binder(scope, "JOIN/ON").condition(node, "JOIN/ON")
-        pair = _key_pair(bound, left_names) if isinstance(node, exp.EQ) else None
-        if pair is not None and is_key(pair[1]):
-            _check_key(pair[0], node)
-            keys.append(pair)
-        else:
-            rest = bound if rest is None else call_operator("and", (rest, bound))
-    return keys, rest
+        found.append(_Condition(node, bound, _key_pair(bound, left_names) if isinstance(node, exp.EQ) else None))
+    chosen = [each for each in found if each.pair is not None]
+    if primary_key is not None:
+        chosen = _of_primary_key(chosen, primary_key) or chosen
+    for each in chosen:
+        _check_key(each)
+    rest = [each.bound for each in found if each not in chosen]
+    condition = functools.reduce(lambda one, other: call_operator("and", (one, other)), rest) if rest else None
+    return [each.pair for each in chosen if each.pair is not None], condition
+
+
+@dataclass(frozen=True)
+class _Condition:
+    """``pair`` is what an equality compares of the left and of the right side."""
+
+    node: exp.Expression
+    bound: Expression
+    pair: tuple[Expression, Expression] | None
+
+
+def _of_primary_key(found: Sequence[_Condition], primary_key: Mapping[str, str]) -> list[_Condition]:
+    """The first equality about each column of the primary key alone; none where not all of them are compared."""
+    chosen: dict[str, _Condition] = {}
+    for each in found:
+        plain = None if each.pair is None else narrow(each.pair[1])
+        if isinstance(plain, ColumnReference) and plain.name in primary_key:
+            chosen.setdefault(primary_key[plain.name], each)
+    return list(chosen.values()) if set(chosen) == set(primary_key.values()) else []
 
 
 def without_equality(on: exp.Expression) -> SqlError:
     hint = "ON needs a.column = b.column; other conditions may follow with AND."
     return refused("a join without an equality between its two sides", on, hint)
-
-
-def keyed(scan: Scan, outputs: Mapping[str, Expression] | None) -> Callable[[Expression], bool]:
-    """Whether what the right side compares can be a key: of a changelog, only the primary key can."""
-
-    def is_key(node: Expression) -> bool:
-        if outputs is None:
-            return True
-        columns = [outputs[part.name] for part in walk(node) if isinstance(part, ColumnReference)]
-        return all(isinstance(each, ColumnReference) and each.name in scan.primary_key for each in columns)
-
-    return is_key
 
 
 def _conjuncts(node: exp.Expression) -> Iterator[exp.Expression]:
@@ -90,13 +102,15 @@ def _side(node: Expression, left_names: set[str]) -> str | None:
     return None if names & left_names else "right"
 
 
-def _check_key(key: Expression, node: exp.Expression) -> None:
+def _check_key(condition: _Condition) -> None:
+    assert condition.pair is not None  # noqa: S101 - asked of equalities
+    key = condition.pair[0]
     if key.type.is_nested or key.type.kind is Kind.INTERVAL:
         raise SqlError(
             sqlstates.FEATURE_NOT_SUPPORTED,
             f"joining on a value of type {postgres_name(key.type)} is not supported",
             hint="Join on its parts.",
-            position=position_of(node),
+            position=position_of(condition.node),
         )
 
 

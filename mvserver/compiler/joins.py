@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from sqlglot import exp
@@ -10,12 +10,12 @@ from sqlglot import exp
 from mvserver import limits, sqlstates
 from mvserver.compiler import lower_duckdb
 from mvserver.compiler.binder import Binder
-from mvserver.compiler.changelog_joins import changelog_join
+from mvserver.compiler.changelog_joins import changelog_join, narrow
 from mvserver.compiler.changelogs import CHANGELOG
 from mvserver.compiler.derived import derived_scan, with_marks
-from mvserver.compiler.expressions import ColumnReference, Literal, walk
+from mvserver.compiler.expressions import ColumnReference, Literal
 from mvserver.compiler.intervals import parts_of
-from mvserver.compiler.join_conditions import conditions, keyed, over_side, without_equality
+from mvserver.compiler.join_conditions import conditions, over_side, without_equality
 from mvserver.compiler.plans import (
     ChangelogJoin,
     Groups,
@@ -52,12 +52,10 @@ def joined(left: Source, right: Source, join: exp.Join) -> Source:
     within = 0 if changelogs or temporal else _within(join)
     tables, outputs = _joined_tables((left.scope, right.scope))
     scope = Scope(tables)
-    versioned = {output.name: output.expression for output in outputs[1]} if temporal else None
-    keys, rest = conditions(
-        join.args["on"], scope, {output.name for output in outputs[0]}, keyed(right.scan, versioned)
-    )
+    primary_key = _primary_key(right.scan, outputs[1]) if temporal else None
+    keys, rest = conditions(join.args["on"], scope, {output.name for output in outputs[0]}, primary_key)
     if not keys:
-        raise _without_primary_key(right.scan, join) if temporal else without_equality(join.args["on"])
+        raise without_equality(join.args["on"])
     sides = [
         JoinSide(with_marks(source.scan), source.where, tuple(over_side(key, columns) for key in side_keys), columns)
         for source, side_keys, columns in zip((left, right), zip(*keys, strict=True), outputs, strict=True)
@@ -67,8 +65,8 @@ def joined(left: Source, right: Source, join: exp.Join) -> Source:
     if changelogs:
         derived = changelog_join(kind, sides[0], sides[1], residual)
     elif temporal:
-        _check_temporal(kind, right.scan, sides[1], join)
-        derived = TemporalJoin(kind, sides[0], sides[1], residual)
+        _check_temporal(kind, join)
+        derived = TemporalJoin(kind, sides[0], sides[1], residual, _is_primary(right.scan, sides[1]))
     else:
         derived = IntervalJoin(kind, sides[0], sides[1], residual, within)
     if derived.residual is not None:
@@ -139,8 +137,24 @@ def _check_current(join: exp.Join) -> None:
         )
 
 
-def _check_temporal(kind: JoinKind, scan: Scan, side: JoinSide, join: exp.Join) -> None:
-    """The keys must be the changelog's whole primary key: versions are found by it."""
+def _primary_key(scan: Scan, outputs: Sequence[Output]) -> Mapping[str, str]:
+    """The outputs that are columns of the scan's primary key."""
+    columns = {each.name: each.expression for each in outputs}
+    return {
+        name: found.name
+        for name, found in columns.items()
+        if isinstance(found, ColumnReference) and found.name in scan.primary_key
+    }
+
+
+def _is_primary(scan: Scan, side: JoinSide) -> bool:
+    """Whether a side's keys are the primary key of its scan, each column of it once."""
+    columns = [narrow(key) for key in side.keys]
+    names = [each.name for each in columns if isinstance(each, ColumnReference)]
+    return sorted(names) == sorted(scan.primary_key) and len(names) == len(columns)
+
+
+def _check_temporal(kind: JoinKind, join: exp.Join) -> None:
     position = position_of(join)
     if join.meta.get("within") is not None:
         raise SqlError(
@@ -156,19 +170,6 @@ def _check_temporal(kind: JoinKind, scan: Scan, side: JoinSide, join: exp.Join) 
             hint="Use LEFT JOIN, which gives all rows of the stream.",
             position=position,
         )
-    named = {part.name for key in side.keys for part in walk(key) if isinstance(part, ColumnReference)}
-    if named != set(scan.primary_key) or len(side.keys) != len(scan.primary_key):
-        raise _without_primary_key(scan, join)
-
-
-def _without_primary_key(changelog: Scan, join: exp.Join) -> SqlError:
-    return SqlError(
-        sqlstates.FEATURE_NOT_SUPPORTED,
-        "a join with a changelog must compare its primary key",
-        detail=f"The primary key of {changelog.relation} is ({', '.join(changelog.primary_key)}).",
-        hint="Write ON stream.column = changelog.key for each column of the key; put other conditions into WHERE.",
-        position=position_of(join.args["on"]),
-    )
 
 
 def check_names(left: Scope, right: Scope, join: exp.Join) -> None:

@@ -265,7 +265,10 @@ class IntervalJoin(_Join):
 
 @dataclass(frozen=True)
 class TemporalJoin(_Join):
-    """Stream with changelog: each row of the stream, and the version of its key that was valid at its event time."""
+    """Stream with changelog: each row of the stream, and the version of its key that was valid at its event time. Where
+    not the primary key is compared (not ``by_key``), each row of the changelog that had its key at that time."""
+
+    by_key: bool
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from mvserver import sqlstates
-from mvserver.lenses.problems import Place, Problems, problem, unsupported
+from mvserver.lenses.problems import Place, Problems, problem
 from mvserver.lenses.program import Program, SetKey
 
 _ENGINE: Mapping[str, str] = {
@@ -83,10 +83,12 @@ class TopicSettings:
 
 @dataclass(frozen=True)
 class DeadLetterTopic:
-    """Where records that cannot be read go; ``place`` is that of the setting."""
+    """Where records go that cannot be ``read``, or ``written``; ``place`` is that of the setting."""
 
     name: str
     place: Place
+    read: bool
+    written: bool
 
 
 @dataclass(frozen=True)
@@ -97,8 +99,8 @@ class ProgramSettings:
     autocreate_of: Mapping[str, bool] = field(default_factory=dict)
     starting: str = "earliest"
     error_handling: str | None = None  # of records that cannot be read
-    dead_letters: DeadLetterTopic | None = None  # where they are written to, too
-    leaves_out: bool = False  # rows that cannot be written
+    dead_letters: DeadLetterTopic | None = None
+    writing: str = "fail"  # what becomes of records that cannot be written: fail, continue or dlq
     nullability: str = "warn"  # of values that may be NULL where the original takes none: warn, strict or ignore
     notices: tuple[tuple[str, str], ...] = ()  # keys without effect, and what holds here
 
@@ -130,8 +132,8 @@ class _Reader:
         self._config: dict[str | None, dict[str, str]] = {}
         self._names: dict[str | None, dict[str, str]] = {}
         self._starting = "earliest"
-        self._errors: SetKey | None = None
-        self._leaves_out = False
+        self._reading: SetKey | None = None
+        self._writing: SetKey | None = None
         self._dead_letters: SetKey | None = None
         self._nullability = "warn"
         self._notices: dict[str, str] = {}
@@ -184,24 +186,19 @@ class _Reader:
             self._config.setdefault(topic, {})[key] = given.value
 
     def _policy(self, given: SetKey) -> None:
-        value = _choice(given, ("continue", "fail", "dlq"))
+        _choice(given, ("continue", "fail", "dlq"))
         if given.key != "error.policy.write":
-            self._errors = given
-        elif value == "dlq":
-            raise unsupported(
-                given.place,
-                "a row that cannot be written is no dead letter",
-                "error.policy.write is fail or continue, and error.policy.read may be dlq.",
-            )
+            self._reading = given
         if given.key != "error.policy.read":
-            self._leaves_out = value == "continue"
+            self._writing = given
 
     def _dead_letter_topic(self) -> DeadLetterTopic | None:
         """Where ``dlq`` writes to. The setting alone does nothing."""
-        policy, topic = self._errors, self._dead_letters
-        wanted = policy is not None and policy.value.lower() == "dlq"
+        topic = self._dead_letters
+        wanted = [each for each in (self._reading, self._writing) if _policy_of(each) == "dlq"]
         if topic is None:
-            if wanted and policy is not None:
+            for policy in wanted[:1]:
+                assert policy is not None  # noqa: S101 - it has a value
                 raise problem(
                     policy.place,
                     sqlstates.INVALID_PARAMETER_VALUE,
@@ -214,7 +211,7 @@ class _Reader:
         if not wanted:
             self._notices[topic.key] = "records go there with error.policy = dlq"
             return None
-        return DeadLetterTopic(topic.value, topic.place)
+        return DeadLetterTopic(topic.value, topic.place, self._reading in wanted, self._writing in wanted)
 
     def result(self, problems: Problems) -> ProgramSettings:
         dead_letters = None
@@ -227,9 +224,9 @@ class _Reader:
             {name: self._of(name) for name in names},
             {name: flag for name, flag in self._autocreate.items() if name is not None},
             self._starting,
-            None if self._errors is None else _READ_POLICIES[self._errors.value.lower()],
+            None if self._reading is None else _READ_POLICIES[_policy_of(self._reading)],
             dead_letters,
-            self._leaves_out,
+            _policy_of(self._writing) if self._writing is not None else "fail",
             self._nullability,
             tuple(self._notices.items()),
         )
@@ -237,6 +234,10 @@ class _Reader:
     def _of(self, topic: str | None) -> TopicSettings:
         partitions, replication = (self._counts.get((topic, key)) for key in ("partitions", "replication"))
         return TopicSettings(partitions, replication, self._config.get(topic, {}), self._names.get(topic, {}))
+
+
+def _policy_of(given: SetKey | None) -> str:
+    return "" if given is None else given.value.lower()
 
 
 def _choice(given: SetKey, allowed: tuple[str, ...]) -> str:

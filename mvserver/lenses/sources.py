@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from mvserver import sqlstates
 from mvserver.lenses import metadata
-from mvserver.lenses.problems import Place, Problem, ProblemError, problem, unsupported
+from mvserver.lenses.problems import Place, ProblemError, problem, unsupported
 from mvserver.lenses.program import (
     Binary,
     Chain,
@@ -52,16 +52,15 @@ class KeyPart:
 
 @dataclass(frozen=True)
 class From:
-    """``key`` is the key of its rows, None where nothing is known of it. An OUTER join of TABLEs has a ``shared_key``:
-    its rows are told apart by the keys of both sides, of which one may be NULL."""
+    """``key`` is the key of its rows, None where nothing is known of it. A join of TABLEs whose rows no key of one side
+    tells apart has a ``made_key``: a value of each row, made of the keys of all sides, of which some may be NULL."""
 
     text: Written
     scope: Scope
     kind: RowKind
     key: tuple[KeyPart, ...] | None
     reads: tuple[str, ...]  # the named queries
-    shared_key: tuple[Written, ...] = ()
-    unkeyed: Problem | None = None  # why it cannot be written without GROUP BY
+    made_key: tuple[Written, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -93,9 +92,6 @@ def from_of(select: Select, named: Mapping[str, Rows], topics: Topics) -> From:
         reads += [join.source.name] if join.source.name in named else []
         sides.append(side)
     joined_reads = tuple(dict.fromkeys(reads))
-    outer = any(join.side == "OUTER" for join in select.joins)
-    if outer and not select.group_by and all(side.rows.kind is _TABLE for side in sides):
-        return _outer_tables(select, sides, joined_reads)
     return _joined(select.joins, sides, joined_reads)
 
 
@@ -161,7 +157,7 @@ def _own_key(side: _Side) -> tuple[KeyPart, ...] | None:
 def _joined(joins: Sequence[Join], sides: list[_Side], reads: tuple[str, ...]) -> From:
     scope = Scope(tuple(side.item for side in sides), records=False)
     kind, text, key = sides[0].rows.kind, sides[0].text, _own_key(sides[0])
-    unkeyed: Problem | None = None
+    told = True
     for number, (join, side) in enumerate(zip(joins, sides[1:], strict=True)):
         left = sides[: number + 1]
         _check_within(join, kind, side.rows.kind)
@@ -176,26 +172,19 @@ def _joined(joins: Sequence[Join], sides: list[_Side], reads: tuple[str, ...]) -
         text = written(first, join.place, f" {spelled} ", second, within, " ON ", on)
         if kind is _TABLE and side.rows.kind is _TABLE:
             by_right = _is_told_by_right(join, left, side, scope)
-            key = _own_key(side) if by_right else key
-            unkeyed = unkeyed or (_several_rows(join.place) if by_right is None else None)
+            key, told = _own_key(side) if by_right else key, told and by_right is not None
         else:
             key = _join_key(join, scope, left, side)
         kind = _TABLE if kind is _TABLE and side.rows.kind is _TABLE else _STREAM
-    return From(text, _missing(scope, joins), kind, key, reads, unkeyed=unkeyed)
-
-
-def _several_rows(place: Place) -> Problem:
-    return Problem(
-        place,
-        sqlstates.FEATURE_NOT_SUPPORTED,
-        "a join of TABLEs that compares no whole key, or not that of the one that may be missing, has no key",
-        "Several rows would have one key. GROUP BY the fields that tell them apart.",
-    )
+    found = From(text, _missing(scope, joins), kind, key, reads)
+    return found if told else _with_made_key(found, joins, sides, scope)
 
 
 def _is_told_by_right(join: Join, left: Sequence[_Side], right: _Side, scope: Scope) -> bool | None:
     """Whether the joined rows of TABLEs are told apart by the key of the right one; else by that of the left one, each
     row of which meets one row at most. None: several would have one key."""
+    if join.side == "OUTER":
+        return None
     if join.on is None:
         return join.side == "RIGHT"
     compared = [_compared(each, scope, {side.item.alias for side in left}, right) for each in _operands(join.on)]
@@ -208,26 +197,36 @@ def _is_told_by_right(join: Join, left: Sequence[_Side], right: _Side, scope: Sc
     return True if whole[0] and len(left) == 1 and join.side != "LEFT" else None
 
 
-def _outer_tables(select: Select, sides: list[_Side], reads: tuple[str, ...]) -> From:
-    if len(select.joins) > 1:
-        raise unsupported(
-            select.joins[0].place,
-            "an OUTER join of TABLEs with more joins is not supported",
-            "Give it a name with WITH, and join that.",
-        )
-    join, (left, right) = select.joins[0], sides
-    plain = _joined(select.joins, sides, reads)
+def _with_made_key(found: From, joins: Sequence[Join], sides: Sequence[_Side], scope: Scope) -> From:
+    """Of two TABLEs of which the whole keys are compared, and nothing else, that of either one; else all keys."""
+    pairs = _whole_keys(joins[0], sides[0], sides[1], scope) if len(joins) == 1 else None
+    if pairs is None:
+        text = _text_of_keys([by_alias(side.item.alias, name) for side in sides for name in side.rows.key_columns])
+        return replace(found, key=(KeyPart(None, text, never_null=True),), made_key=(text,))
     shared = tuple(
-        written(f"coalesce({by_alias(left.item.alias, one)}, {by_alias(right.item.alias, other)})")
-        for one, other in _whole_keys(join, left, right, Scope((left.item, right.item), records=False))
+        written(f"coalesce({by_alias(sides[0].item.alias, one)}, {by_alias(sides[1].item.alias, other)})")
+        for one, other in pairs
     )
-    own = _own_key(left) or ()
+    own = _own_key(sides[0]) or ()
     key = tuple(KeyPart(part.name, text, never_null=True) for part, text in zip(own, shared, strict=True))
-    return replace(plain, key=key, shared_key=shared, unkeyed=None)
+    return replace(found, key=key, made_key=shared)
 
 
-def _whole_keys(join: Join, left: _Side, right: _Side, scope: Scope) -> Sequence[tuple[str, str]]:
-    """Pairs of the key columns of both sides, which ON compares, and nothing else."""
+def _text_of_keys(columns: Sequence[str]) -> Written:
+    """All of them as one text, an array of texts as JSON has it: a key of a TABLE has no part that is NULL."""
+
+    def text(column: str) -> str:
+        plain = f"CAST({column} AS VARCHAR)"
+        for special, escaped in (("\\", "\\\\"), ('"', '\\"')):
+            plain = f"replace({plain}, {constant(special)}, {constant(escaped)})"
+        return f"coalesce('\"' || {plain} || '\"', 'null')"
+
+    texts = " || ',' || ".join(map(text, columns))
+    return written(f"('[' || {texts} || ']')")
+
+
+def _whole_keys(join: Join, left: _Side, right: _Side, scope: Scope) -> Sequence[tuple[str, str]] | None:
+    """Pairs of the key columns of both sides, if ON compares them and nothing else."""
     if join.on is None:
         return list(zip(left.rows.key_columns, right.rows.key_columns, strict=True))
     found: list[tuple[str, str]] = []
@@ -245,13 +244,7 @@ def _whole_keys(join: Join, left: _Side, right: _Side, scope: Scope) -> Sequence
         sorted(pair[index] for pair in found) == sorted(side.rows.key_columns)
         for index, side in enumerate((left, right))
     )
-    if not whole or len(found) < len(operands):
-        raise unsupported(
-            join.place,
-            "an OUTER join of TABLEs compares their whole keys, and nothing else",
-            "GROUP BY the fields first: they are the key then.",
-        )
-    return found
+    return found if whole and len(found) == len(operands) else None
 
 
 def _missing(scope: Scope, joins: Sequence[Join]) -> Scope:

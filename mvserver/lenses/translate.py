@@ -32,7 +32,6 @@ class Translated:
     reads: tuple[str, ...]
     grace: Duration | None = None
     aggregated: bool = False
-    unkeyed: Problem | None = None  # why it cannot be written
     findings: tuple[Problem, ...] = ()  # values that may be NULL where the original takes none
 
 
@@ -103,20 +102,20 @@ def _projected(select: Select, source: From, form: Form) -> Translated:
     nulls = _nulls(select, scope)
     values = _values(select, scope, nulls)
     keys = _keys(select, source, scope, nulls)
-    if source.shared_key:
+    if source.made_key:
         _refuse_objects(select, scope)
         values = list(map(_only, values))
     values = form.made(with_objects(values))
     keys = None if keys is None else form.made(keys)
     kept = _kept_meta(select, scope, form.carried)
     outputs = [*(keys or ()), *values, *kept.values()]
-    if source.shared_key:
-        result = _grouped(_select(outputs, text, select, scope), source.shared_key, form.needed(values))
+    if source.made_key:
+        result = _grouped(_select(outputs, text, select, scope), source.made_key, form.needed(values))
     else:
         result = _select(outputs, text, select, scope, needed=form.needed(values))
     key = None if keys is None else key_of([each.column for each in keys])
     rows = Rows(select.kind, key, _facet(values), not_null=_never_null(outputs), meta=frozenset(kept))
-    return Translated(result, rows, source.reads, unkeyed=source.unkeyed, findings=tuple(nulls.findings))
+    return Translated(result, rows, source.reads, findings=tuple(nulls.findings))
 
 
 def _kept_meta(select: Select, scope: Scope, carried: frozenset[metadata.Path]) -> Mapping[metadata.Path, Output]:
@@ -135,7 +134,7 @@ def _refuse_objects(select: Select, scope: Scope) -> None:
             if isinstance(node, Selection) and scope.is_object(node):
                 raise unsupported(
                     node.place,
-                    f"the whole {node.parts[-1]} cannot be a value of an OUTER join of TABLEs",
+                    f"the whole {node.parts[-1]} cannot be a value of a join of TABLEs that has no key of one of them",
                     "Select its fields: each of them AS name.field.",
                 )
 

@@ -15,6 +15,10 @@ from mvserver.visible_rows import VisibleRows
 from spark_sinks.base import KeptHistory
 
 DEAD_LETTERS = "dead_letters"  # the kind of a query that writes what is rejected of a relation
+# Properties of a query that goes on where a record cannot be written: this one says so, the other one names the entity
+# that the record is written to instead.
+LEAVES_REFUSED = "refused.records.left"
+REFUSED_LETTERS = "refused.records.entity"
 HISTORY = "history.millis"
 """The property of a view's query by which its changes are kept whether somebody watches or not."""
 

@@ -127,6 +127,8 @@ def _tables(target: Target, join: Derived, side_ids: Sequence[str], table: str, 
         given = tuple(places[column.name] for column in scan.columns)
         left, right = _keeping_rows(left, join.left), _keeping_rows(right, join.right)
         return ChangelogTables(left, right, log, given, residual)
+    if not join.by_key:
+        right = replace(right, primary_types=_primary_types(join.right))
     if right.idle_us is None:
         right = replace(right, idle_us=limits.TEMPORAL_JOIN_IDLE_MS * 1000)
     if marked and not isinstance(target.state, FeedState):  # under a window, whose watermark waits for all partitions
@@ -157,9 +159,12 @@ def _log_table(table: str) -> str:
 
 def _keeping_rows(side: Side, join_side: JoinSide) -> Side:
     """The side of a join that does not ask for times: it has its current rows."""
-    types = {column.name: column.type for column in join_side.scan.columns}
-    primary = tuple(lower_duckdb.duckdb_type(types[name]) for name in join_side.scan.primary_key)
-    return replace(side, primary_types=primary, idle_us=None)
+    return replace(side, primary_types=_primary_types(join_side), idle_us=None)
+
+
+def _primary_types(side: JoinSide) -> tuple[str, ...]:
+    types = {column.name: column.type for column in side.scan.columns}
+    return tuple(lower_duckdb.duckdb_type(types[name]) for name in side.scan.primary_key)
 
 
 def _residual(join: IntervalJoin | TemporalJoin | ChangelogJoin) -> str | None:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
-
 from spark_sinks.base import Position, SinkRecords, TransactionalSink
+from spark_sinks.encode.refused import encoded
 from spark_sinks.encode.written import Encode
 
 
@@ -24,12 +22,7 @@ class EncodedSink:
         self._sink.renew(position)
 
     def write(self, records: SinkRecords, position: Position) -> None:
-        keys, values = _encoded(records.keys, self._key), _encoded(records.values, self._value)
-        self._sink.write(replace(records, keys=keys, values=values), position)
+        self._sink.write(encoded(records, self._key, self._value), position)
 
     def close(self) -> None:
         self._sink.close()
-
-
-def _encoded(parts: Sequence[bytes | None], encode: Encode | None) -> Sequence[bytes | None]:
-    return parts if encode is None else [None if part is None else encode(part) for part in parts]

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from spark_sinks.base import Position, SinkRecords, TransactionalSink
-from spark_sinks.encode.written import WrittenForm
+from spark_sinks.encode.refused import encoded
+from spark_sinks.encode.written import Encode, WrittenForm
 from spark_sinks.schema_registry.base import RegistryClient
 
 
@@ -28,8 +28,8 @@ class RegisteredSink:
         self, sink: TransactionalSink, client: RegistryClient, value: RegisteredForm | None, key: RegisteredForm | None
     ) -> None:
         self._sink = sink
-        self._value = None if value is None else (value.header(client), value.form)
-        self._key = None if key is None else (key.header(client), key.form)
+        self._value = None if value is None else _with_header(value.header(client), value.form.encode)
+        self._key = None if key is None else _with_header(key.header(client), key.form.encode)
 
     def committed_position(self, *, expected: bool = False) -> Position | None:
         return self._sink.committed_position(expected=expected)
@@ -38,15 +38,11 @@ class RegisteredSink:
         self._sink.renew(position)
 
     def write(self, records: SinkRecords, position: Position) -> None:
-        keys, values = _encoded(records.keys, self._key), _encoded(records.values, self._value)
-        self._sink.write(replace(records, keys=keys, values=values), position)
+        self._sink.write(encoded(records, self._key, self._value), position)
 
     def close(self) -> None:
         self._sink.close()
 
 
-def _encoded(parts: Sequence[bytes | None], form: tuple[bytes, WrittenForm] | None) -> Sequence[bytes | None]:
-    if form is None:
-        return parts
-    header, written = form
-    return [None if part is None else header + written.encode(part) for part in parts]
+def _with_header(header: bytes, encode: Encode) -> Encode:
+    return lambda part: header + encode(part)

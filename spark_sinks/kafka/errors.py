@@ -62,6 +62,8 @@ _WRONG_VALUE = frozenset(
 _TOO_LARGE = frozenset(
     {KafkaError.MSG_SIZE_TOO_LARGE, KafkaError._BAD_MSG, KafkaError.RECORD_LIST_TOO_LARGE, KafkaError.INVALID_MSG_SIZE}
 )
+# said of one record, whatever is written with it
+_OF_RECORD = _TOO_LARGE | frozenset({KafkaError.INVALID_MSG, KafkaError.INVALID_RECORD, KafkaError.INVALID_TIMESTAMP})
 
 
 def could_not_connect(store: str, detail: str | None) -> SqlError:
@@ -110,6 +112,11 @@ def reported(store: str, topic: str | None, error: KafkaError, last_connection_e
     if topic is not None:
         message += f' "{topic}"' if code in _WRONG_VALUE else f' for entity "{topic}"'
     return SqlError(state, message, detail=sentence(plain(error.str())))
+
+
+def of_record(error: KafkaError) -> bool:
+    """A record is to blame, or one that was sent together with it."""
+    return error.code() in _OF_RECORD
 
 
 def kafka_error(error: KafkaException) -> KafkaError:

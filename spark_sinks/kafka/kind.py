@@ -64,7 +64,14 @@ def _reader(source: Source[KafkaOptions], settings: StoreSettings) -> SourceRead
 def _sink(target: Target[KafkaOptions], settings: StoreSettings) -> TransactionalSink:
     from spark_sinks.kafka.sink import KafkaSink
 
-    sink = KafkaSink(target.store, target.options, target.entity, target.query_id, timeout_s=_timeout_s(settings))
+    sink = KafkaSink(
+        target.store,
+        target.options,
+        target.entity,
+        target.query_id,
+        timeout_s=_timeout_s(settings),
+        letters=target.letters,
+    )
     sink.open()
     return sink
 

@@ -7,13 +7,19 @@ read: so nothing can be committed behind the reader's back.
 
 Brokers forget a group's offsets some days after the last commit (``offsets.retention.minutes``, 7 days by default), so
 an idle query calls :meth:`KafkaSink.renew` once a day, and one that has written says so when it asks back.
+
+Records that may be refused one by one are written without those that the brokers do not take, which go to another topic
+in the same transaction. The brokers refuse what was sent together, so the suspects are sent again, each alone.
 """
 
 from __future__ import annotations
 
+import enum
 import logging
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 from itertools import repeat
 from typing import Any
 
@@ -21,10 +27,10 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Produ
 
 from mvserver import sqlstates
 from mvserver.errors import SqlError
-from spark_sinks.base import Header, Position, SinkRecords
+from spark_sinks.base import Header, Position, Refusal, Refusals, RefusedLetterError, SinkRecords
 from spark_sinks.kafka.admin import Cluster, client_settings
 from spark_sinks.kafka.carried import pack, unpack
-from spark_sinks.kafka.errors import could_not_connect, kafka_error, plain, reported, sentence, unreachable
+from spark_sinks.kafka.errors import could_not_connect, kafka_error, of_record, plain, reported, sentence, unreachable
 from spark_sinks.kafka.limits import KAFKA_RECORD_BYTES_MAX, KAFKA_TIMEOUT_S, KAFKA_TRANSACTION_TIMEOUT_S
 from spark_sinks.kafka.options import KafkaOptions
 
@@ -48,6 +54,20 @@ _UNDECIDED = frozenset(
 _PURGED = frozenset({KafkaError._PURGE_QUEUE, KafkaError._PURGE_INFLIGHT})
 
 
+class _Part(enum.Enum):
+    RECORD = "record"
+    LETTER = "letter"  # the same among the dead letters
+    DELETION = "deletion"  # of the key of a row that is refused
+
+
+@dataclass(frozen=True)
+class _Sent:
+    """What is sent of the record of that number."""
+
+    number: int
+    part: _Part
+
+
 class KafkaSink:
     """For one thread at a time.
 
@@ -57,8 +77,16 @@ class KafkaSink:
     """
 
     def __init__(
-        self, store: str, options: KafkaOptions, topic: str, query_id: str, *, timeout_s: float = KAFKA_TIMEOUT_S
+        self,
+        store: str,
+        options: KafkaOptions,
+        topic: str,
+        query_id: str,
+        *,
+        timeout_s: float = KAFKA_TIMEOUT_S,
+        letters: str | None = None,
     ) -> None:
+        """``letters`` is the topic of records that are refused; without it they are left out."""
         self._store = store
         self._options = options
         self._topic = topic
@@ -68,10 +96,15 @@ class KafkaSink:
         self._producer: Producer | None = None
         self._group: Consumer | None = None
         self._partitions: tuple[int, ...] = ()
+        self._places: list[tuple[str, int]] = []  # all that it writes to
         self._in_transaction = False
         self._known: tuple[Position | None] | None = None  # what the caller has read or written last
         self._undone = False
         self._refused: KafkaError | None = None  # why a record of the present transaction was not taken
+        self._letters = letters
+        # Of the present transaction, where records may be refused: which were sent with one that is, and one that is.
+        self._suspects: dict[int, KafkaError] = {}
+        self._proved: _Sent | None = None
         self._broken: SqlError | None = None
 
     def open(self) -> None:
@@ -81,6 +114,9 @@ class KafkaSink:
         if self._producer is not None:
             return
         self._partitions = self._cluster.topic(self._topic).partitions  # a producer might make a missing topic
+        self._places = [(self._topic, partition) for partition in self._partitions]
+        if self._letters is not None:
+            self._places += [(self._letters, partition) for partition in self._cluster.topic(self._letters).partitions]
         producer = Producer(
             {
                 **client_settings(self._options),
@@ -130,17 +166,60 @@ class KafkaSink:
 
     def write(self, records: SinkRecords, position: Position) -> None:
         """All records and the position, or nothing. A time that is None or before 1970 becomes the time of writing."""
+        alone: frozenset[int] = frozenset()  # the numbers of records that nothing else is to be sent with
+        while True:
+            try:
+                self._write(records, position, alone)
+            except SqlError as error:
+                if records.refusals is None or self._broken is not None or not self._suspects:
+                    raise
+                if self._proved is not None:
+                    records = self._without(self._proved, records, records.refusals, error)
+                elif self._suspects.keys() <= alone:
+                    raise
+                else:
+                    alone |= self._suspects.keys()
+            else:
+                return
+
+    def _without(self, sent: _Sent, records: SinkRecords, refusals: Refusals, error: SqlError) -> SinkRecords:
+        """What to write instead after that was refused."""
+        reason = plain(self._suspects[sent.number].str())
+        if sent.part is _Part.LETTER:
+            raise RefusedLetterError(
+                error.sqlstate,
+                f'the topic of dead letters "{self._letters}" refuses a record',
+                detail=f'{sentence(reason)} The record was refused by topic "{self._topic}": '
+                f"{sentence(self._reason(refusals, sent.number))}",
+                hint="Let it have larger records (max.message.bytes), and start the query again.",
+            ) from error
+        _log.warning("topic %s refuses a record of %s: %s", self._topic, self._identity, reason)
+        refusal = Refusal(reason, in_key=sent.part is _Part.DELETION)
+        if sent.part is _Part.DELETION:  # the record had been refused for another reason
+            refusal = Refusal(self._reason(refusals, sent.number), in_key=True)
+        return replace(records, refusals=refusals.with_one(sent.number, refusal))
+
+    @staticmethod
+    def _reason(refusals: Refusals, number: int) -> str:
+        refusal = refusals.found[number]
+        assert refusal is not None  # noqa: S101 - asked of what was refused
+        return refusal.reason
+
+    def _write(self, records: SinkRecords, position: Position, alone: frozenset[int]) -> None:
         self._reopen()
         producer, deadline = self._writer(), self._deadline()
         notes = pack(position, len(self._partitions))
         try:
             if self._in_transaction:  # what an interrupted call left
                 self._until_done(producer.abort_transaction, deadline)
-            self._refused = None
+            self._refused, self._suspects, self._proved = None, {}, None
             producer.begin_transaction()
             self._in_transaction = True
-            headers = records.headers or repeat((), len(records.keys))
-            self._produce(producer, zip(records.keys, records.values, records.timestamps_ms, headers, strict=True))
+            if records.refusals is None:
+                headers = records.headers or repeat((), len(records.keys))
+                self._produce(producer, zip(records.keys, records.values, records.timestamps_ms, headers, strict=True))
+            else:
+                self._produce_each(producer, records, records.refusals, alone)
             self._carry(producer, notes)
         except KafkaException as error:
             raise self._abort(producer, kafka_error(error)) from error
@@ -233,8 +312,8 @@ class KafkaSink:
         try:
             producer.begin_transaction()
             self._in_transaction = True
-            for partition in self._partitions:
-                producer.produce(self._topic, key=b"mvserver", value=None, partition=partition)
+            for topic, partition in self._places:
+                producer.produce(topic, key=b"mvserver", value=None, partition=partition)
             self._carry(producer, [""] * len(self._partitions))
             producer.flush(self._timeout_s)  # only partitions that have something get a marker
             self._until_done(producer.abort_transaction, self._deadline())
@@ -255,16 +334,64 @@ class KafkaSink:
     ) -> None:
         topic = self._topic
         for key, value, timestamp, headers in records:
-            arguments: dict[str, Any] = {"key": key, "value": value, "on_delivery": self._on_delivery}
+            arguments: dict[str, Any] = {"topic": topic, "key": key, "value": value, "on_delivery": self._on_delivery}
             if headers:
                 arguments["headers"] = list(headers)
             if timestamp is not None and timestamp > 0:
                 arguments["timestamp"] = timestamp
             try:
-                producer.produce(topic, **arguments)
+                producer.produce(**arguments)
             except BufferError:
                 self._make_room(producer, arguments)
         producer.poll(0)
+
+    def _produce_each(
+        self, producer: Producer, records: SinkRecords, refusals: Refusals, alone: frozenset[int]
+    ) -> None:
+        """Those that are refused to the letters, and the others; those that are to be ``alone`` with nothing else."""
+        for number in range(len(records.keys)):
+            if number in alone:
+                producer.flush(self._timeout_s)
+            for sent, message in self._messages(records, refusals, number):
+                message["on_delivery"] = partial(self._on_delivery_of, number)
+                try:
+                    producer.produce(**message)
+                except BufferError:
+                    self._make_room(producer, message)
+                except KafkaException as error:
+                    if of_record(kafka_error(error)):
+                        self._suspects[number], self._proved = kafka_error(error), sent
+                    raise
+                if number in alone:
+                    producer.flush(self._timeout_s)
+                    if number in self._suspects:
+                        self._proved = sent
+                        raise KafkaException(self._suspects[number])
+        producer.poll(0)
+
+    def _messages(
+        self, records: SinkRecords, refusals: Refusals, number: int
+    ) -> Iterator[tuple[_Sent, dict[str, Any]]]:
+        key, value, time_ms = records.keys[number], records.values[number], records.timestamps_ms[number]
+        headers = list(records.headers[number]) if records.headers else []
+        refusal = refusals.found[number]
+        message: dict[str, Any] = {"topic": self._topic, "key": key, "value": value}
+        if time_ms is not None and time_ms > 0:
+            message["timestamp"] = time_ms
+        if refusal is None:
+            yield _Sent(number, _Part.RECORD), {**message, "headers": headers} if headers else message
+            return
+        if self._letters is not None:
+            told = (("error.topic", self._topic), ("error.reason", refusal.reason))
+            headers += [(name, text.encode()) for name, text in told]
+            yield _Sent(number, _Part.LETTER), {"topic": self._letters, "key": key, "value": value, "headers": headers}
+        if refusals.keyed and value is not None and key is not None and not refusal.in_key:
+            yield _Sent(number, _Part.DELETION), {**message, "value": None}
+
+    def _on_delivery_of(self, number: int, error: KafkaError | None, message: Message) -> None:
+        self._on_delivery(error, message)
+        if error is not None and of_record(error):
+            self._suspects[number] = error
 
     def _on_delivery(self, error: KafkaError | None, message: Message) -> None:
         if error is not None and self._refused is None and error.code() not in _PURGED:
@@ -278,7 +405,7 @@ class KafkaSink:
             if len(producer) < waiting:
                 deadline = self._deadline()  # slow is not dead
             try:
-                producer.produce(self._topic, **arguments)
+                producer.produce(**arguments)
             except BufferError:
                 if time.monotonic() > deadline:
                     raise KafkaException(KafkaError(KafkaError._TIMED_OUT_QUEUE)) from None

@@ -9,13 +9,14 @@ import textwrap
 import time
 import uuid
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
 
 from mvserver.demo.kafka_broker import KafkaBroker
 from mvserver.errors import SqlError
-from spark_sinks.base import SinkRecords
+from spark_sinks.base import Refusal, Refusals, RefusedLetterError, SinkRecords
 from spark_sinks.kafka.client import KafkaClient
 from spark_sinks.kafka.options import KafkaOptions
 from spark_sinks.kafka.positions import make_position
@@ -30,7 +31,7 @@ def options(broker: KafkaBroker) -> KafkaOptions:
     return KafkaOptions.from_properties({"uris": broker.bootstrap})
 
 
-def sink_on(broker: KafkaBroker, topic: str, query: str, **more: float) -> KafkaSink:
+def sink_on(broker: KafkaBroker, topic: str, query: str, **more: Any) -> KafkaSink:
     return KafkaSink("k", options(broker), topic, query, **more)
 
 
@@ -348,3 +349,83 @@ def test_broker_killed_right_after_commits(own_kafka_broker: KafkaBroker) -> Non
         sink.close()
         own_kafka_broker.start()
     print("transactions undone:", went_back)
+
+
+# --- records that may be refused one by one --------------------------------------------------------------------------
+def refusing(
+    keys: list[bytes | None],
+    values: list[bytes | None],
+    *,
+    keyed: bool = False,
+    found: dict[int, Refusal] | None = None,
+) -> SinkRecords:
+    refusals = Refusals([(found or {}).get(number) for number in range(len(keys))], keyed)
+    return SinkRecords(keys, values, [None] * len(keys), refusals=refusals)
+
+
+def read(broker: KafkaBroker, topic: str, count: int) -> list[tuple[bytes | None, bytes | None, dict[str, Any]]]:
+    """Committed records of a topic with one partition, in their order; there are no more than ``count``."""
+    consumer = Consumer(
+        {"bootstrap.servers": broker.bootstrap, "group.id": "test", "isolation.level": "read_committed",
+         "enable.partition.eof": True, "log_level": 0, "max.partition.fetch.bytes": 20_000_000}
+    )  # fmt: skip
+    consumer.assign([TopicPartition(topic, 0, 0)])
+    found: list[tuple[bytes | None, bytes | None, dict[str, Any]]] = []
+    deadline, ended = time.monotonic() + 20, False
+    while len(found) < count or not ended:
+        assert time.monotonic() < deadline, found
+        message = consumer.poll(0.5)
+        if message is None:
+            continue
+        ended = message.error() is not None
+        if not ended:
+            found.append((message.key(), message.value(), dict(message.headers() or ())))
+    consumer.close()
+    return found
+
+
+def test_what_is_too_large_goes_to_the_letters_alone(kafka_broker: KafkaBroker, kafka_topic: MakeTopic) -> None:
+    chance = random.Random(3)
+    topic, letters = kafka_topic(max_message_bytes="5000"), kafka_topic()
+    large = [chance.randbytes(size) for size in (9000, 20_000_000, 7000)]
+    values: list[bytes | None] = [b"1", b"2", large[0], b"3", large[2], b"4"]
+    sink = sink_on(kafka_broker, topic, uuid.uuid4().hex, letters=letters)
+    sink.write(refusing([b"k"] * 6, values), at(6))
+    assert [each[1] for each in read(kafka_broker, topic, 4)] == [b"1", b"2", b"3", b"4"]
+    found = read(kafka_broker, letters, 2)
+    assert [(key, value, told["error.topic"]) for key, value, told in found] == [
+        (b"k", large[0], topic.encode()), (b"k", large[2], topic.encode()),
+    ]  # fmt: skip
+    assert b"too large" in found[0][2]["error.reason"].lower() or b"larger" in found[0][2]["error.reason"].lower()
+    assert sink.committed_position() == at(6)
+    # what no topic takes fails, and changes nothing
+    with pytest.raises(RefusedLetterError, match=f'the topic of dead letters "{letters}" refuses a record'):
+        sink.write(refusing([b"k", b"k"], [b"5", large[1]]), at(8))
+    assert sink.committed_position() == at(6)
+    sink.write(refusing([b"k"], [b"6"]), at(9))
+    assert [each[1] for each in read(kafka_broker, topic, 5)] == [b"1", b"2", b"3", b"4", b"6"]
+    sink.close()
+
+
+def test_a_row_that_is_refused_is_gone(kafka_broker: KafkaBroker, kafka_topic: MakeTopic) -> None:
+    topic = kafka_topic(max_message_bytes="5000", cleanup_policy="compact")
+    letters = kafka_topic()
+    large = random.Random(4).randbytes(9000)
+    sink = sink_on(kafka_broker, topic, uuid.uuid4().hex, letters=letters)
+    sink.write(refusing([b"a", b"b"], [b"1", b"2"], keyed=True), at(2))
+    refused = {1: Refusal("no such value"), 2: Refusal("no such key", in_key=True)}
+    sink.write(refusing([b"a", b"b", b"c", None], [large, b"{}", b"{}", b"no key"], keyed=True, found=refused), at(6))
+    rows = read(kafka_broker, topic, 4)
+    assert [each[:2] for each in rows] == [(b"a", b"1"), (b"b", b"2"), (b"a", None), (b"b", None)]
+    told = [(key, value, headers["error.reason"]) for key, value, headers in read(kafka_broker, letters, 4)]
+    assert [each[:2] for each in told] == [(b"a", large), (b"b", b"{}"), (b"c", b"{}"), (None, b"no key")]
+    assert [told[1][2], told[2][2]] == [b"no such value", b"no such key"]
+    sink.close()
+
+
+def test_without_letters_what_is_refused_is_left_out(kafka_broker: KafkaBroker, kafka_topic: MakeTopic) -> None:
+    topic = kafka_topic(max_message_bytes="5000")
+    sink = sink_on(kafka_broker, topic, uuid.uuid4().hex)
+    sink.write(refusing([None] * 3, [b"1", random.Random(5).randbytes(9000), b"2"]), at(3))
+    assert [each[1] for each in read(kafka_broker, topic, 2)] == [b"1", b"2"]
+    sink.close()

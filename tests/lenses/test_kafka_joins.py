@@ -11,7 +11,7 @@ from psycopg import Connection
 
 from mvserver.demo.kafka_broker import KafkaBroker
 from tests.faults.live import LiveServer
-from tests.lenses.broker import NOW_MS, Broker, as_json
+from tests.lenses.broker import NOW_MS, Broker, as_json, integer
 
 pytestmark = [pytest.mark.spark, pytest.mark.kafka]
 
@@ -158,3 +158,86 @@ def test_joins_and_windows(session: Connection[tuple[Any, ...]], kafka_broker: K
             windowed("/c", 160, 220): {"n": 1, "all": [8]},
         },
     )
+
+
+_BY_FIELDS = (
+    "CREATE STREAM jf_orders (buyer VARCHAR, item VARCHAR) WITH ('topic' = 'jf-orders', {}, 'key.type' = 'VARCHAR')",
+    "CREATE CHANGELOG jf_people (id VARCHAR, code VARCHAR, name VARCHAR, PRIMARY KEY (id)) "
+    "WITH ('topic' = 'jf-people', {}, 'value.columns.exclude' = 'id')",
+    "CREATE CHANGELOG jf_badges (no INTEGER, holder VARCHAR, grade INTEGER, PRIMARY KEY (no)) "
+    "WITH ('topic' = 'jf-badges', {}, 'value.columns.exclude' = 'no')",
+)
+BY_FIELDS = """
+SET defaults.topic.autocreate = true;
+SET nullability = ignore;
+WITH orders AS (SELECT STREAM * FROM jf-orders);
+WITH people AS (SELECT TABLE * FROM jf-people);
+WITH badges AS (SELECT TABLE * FROM jf-badges);
+WITH held AS (SELECT TABLE name, grade FROM people JOIN badges ON badges.holder = people.code);
+INSERT INTO f-inner SELECT STREAM item, name FROM orders JOIN people ON people.code = orders.buyer;
+INSERT INTO f-left SELECT STREAM item, name FROM orders LEFT JOIN people ON people.code = orders.buyer;
+INSERT INTO f-right SELECT STREAM item, name FROM people RIGHT JOIN orders ON people.code = orders.buyer;
+INSERT INTO f-swapped SELECT STREAM item, name FROM people JOIN orders ON orders.buyer = people.code WHERE name != 'x';
+INSERT INTO f-counted SELECT TABLE COUNT(*) AS n FROM orders JOIN people ON people.code = orders.buyer GROUP BY name;
+INSERT INTO t-inner SELECT TABLE name, grade FROM people JOIN badges ON people.code = badges.holder;
+INSERT INTO t-left SELECT TABLE name, grade FROM people LEFT JOIN badges ON people.code = badges.holder;
+INSERT INTO t-right SELECT TABLE name, grade FROM people RIGHT JOIN badges ON people.code = badges.holder;
+INSERT INTO t-outer SELECT TABLE name, grade FROM people OUTER JOIN badges ON people.code = badges.holder;
+INSERT INTO t-held SELECT TABLE * FROM held WHERE grade > 1;
+"""
+
+
+def test_joins_by_fields_that_are_no_keys(
+    session: Connection[tuple[Any, ...]], server: LiveServer, kafka_broker: KafkaBroker
+) -> None:
+    """A row of a stream meets each row of a TABLE that had its value at its time; TABLEs meet in all pairs."""
+    broker = Broker(kafka_broker.bootstrap)
+    for text in _BY_FIELDS:
+        session.execute(text.format(_COMMON).encode())
+    person = lambda key, code, name, at: (key, as_json({"code": code, "name": name}), at)  # noqa: E731
+    badge = lambda no, holder, grade, at: (integer(no), as_json({"holder": holder, "grade": grade}), at)  # noqa: E731
+    order = lambda buyer, item, at: (b"o", as_json({"buyer": buyer, "item": item}), at)  # noqa: E731
+    broker.put(
+        "jf-people",
+        person(b"u1", "A", "ann", 0), person(b"u2", "A", "ben", 10), person(b"u3", "B", "cid", 20),
+        person(b"u1", "B", "ann", 30), (b"u2", None, 40), person(b"u4", None, "dan", 50),
+    )  # fmt: skip
+    broker.put(
+        "jf-orders",
+        order("A", "at 5", 5), order("A", "at 15", 15), order("B", "at 15", 16), order("A", "at 35", 35),
+        order("B", "at 35", 36), order("A", "at 45", 45), order(None, "nobody", 46), order("C", "other", 47),
+    )  # fmt: skip
+    broker.put("jf-badges", badge(1, "B", 1, 0), badge(2, "B", 2, 0), badge(3, "Z", 3, 0), badge(4, None, 4, 0))
+    server.run("USE STORE k", f"LENSES $${BY_FIELDS}$$")
+    met = [(b"A", "at 5", "ann"), (b"A", "at 15", "ann"), (b"A", "at 15", "ben"), (b"A", "at 35", "ben"),
+           (b"B", "at 35", "ann"), (b"B", "at 35", "cid")]  # fmt: skip
+    alone = [(b"A", "at 45", None), (b"B", "at 15", None), (None, "nobody", None), (b"C", "other", None)]
+    for target, wanted in (("f-inner", met), ("f-swapped", met), ("f-left", met + alone), ("f-right", met + alone)):
+        found = [(key, row["item"], row["name"]) for key, row in broker.records(target, len(wanted))]
+        assert sorted(found, key=str) == sorted(wanted, key=str), target
+    broker.rows("f-counted", {b"ann": {"n": 3}, b"ben": {"n": 2}, b"cid": {"n": 1}})
+    row = lambda name, grade: {"name": name, "grade": grade}  # noqa: E731
+    pairs = {
+        b'["u1","1"]': row("ann", 1), b'["u1","2"]': row("ann", 2),
+        b'["u3","1"]': row("cid", 1), b'["u3","2"]': row("cid", 2),
+    }  # fmt: skip
+    left, right = {b'["u4",null]': row("dan", None)}, {b'[null,"3"]': row(None, 3), b'[null,"4"]': row(None, 4)}
+    broker.rows("t-inner", pairs)
+    broker.rows("t-left", {**pairs, **left})
+    broker.rows("t-right", {**pairs, **right})
+    broker.rows("t-outer", {**pairs, **left, **right})
+    broker.rows("t-held", {key: value for key, value in pairs.items() if value["grade"] > 1})
+    # a field changes, rows go, and the server is killed while that comes
+    broker.put("jf-people", person(b"u3", "Z", "cid", 60), (b"u4", None, 61))
+    server.kill()
+    broker.put("jf-badges", (integer(1), None, 62), badge(4, "B", 5, 63))
+    broker.put("jf-orders", order("Z", "at 70", 70), order("B", "at 71", 71))
+    server.start()
+    pairs = {b'["u1","2"]': row("ann", 2), b'["u1","4"]': row("ann", 5), b'["u3","3"]': row("cid", 3)}
+    for target in ("t-inner", "t-left", "t-right", "t-outer", "t-held"):
+        broker.rows(target, pairs)
+    met += [(b"Z", "at 70", "cid"), (b"B", "at 71", "ann")]
+    for target, wanted in (("f-inner", met), ("f-swapped", met), ("f-left", met + alone), ("f-right", met + alone)):
+        found = [(key, row["item"], row["name"]) for key, row in broker.records(target, len(wanted))]
+        assert sorted(found, key=str) == sorted(wanted, key=str), target
+    broker.rows("f-counted", {b"ann": {"n": 4}, b"ben": {"n": 2}, b"cid": {"n": 2}})

@@ -199,11 +199,13 @@ WRONG = (
     ("SET error.policy = dlq; SET dead.letter.queue = amounts; " + GO + "SELECT STREAM * FROM amounts",
      "42804", '1:29: topic "amounts" has other records'),
     ("SET error.policy.write = dlq; " + GO + "SELECT STREAM * FROM amounts",
-     "0A000", "1:5: a row that cannot be written is no dead letter"),
+     "22023", '1:5: setting "error.policy.write" = dlq needs the setting "dead.letter.queue"'),
+    ("SET error.policy.write = dlq; SET dead.letter.queue = t; " + GO + "SELECT STREAM * FROM amounts",
+     "42804", '1:35: topic "t" is a target of the program'),
+    ("SET error.policy.write = dlq; SET dead.letter.queue = amounts; " + GO + "SELECT STREAM * FROM amounts",
+     "0A000", "1:35: the query would read what it writes"),
     ("SET defaults.topic.value.avro.record = 'a b'; " + GO + "SELECT STREAM * FROM amounts",
      "22023", '1:5: setting "defaults.topic.value.avro.record" is no name of Avro'),
-    (GO + "SELECT TABLE a.platform, b.name FROM merchants AS a JOIN merchants AS b ON a.language = b.language", "0A000",
-     "1:105: a join of TABLEs that compares no whole key, or not that of the one that may be missing"),
     ("SET defaults.topic.partitions = many; " + GO + "SELECT STREAM * FROM amounts", "22023", "1:5: setting"),
     ("INSERT INTO amounts SELECT STREAM * FROM amounts", "0A000", "1:13: the query would read what it writes"),
     ("INSERT INTO countries SELECT STREAM field1 FROM input-topic",
@@ -332,6 +334,16 @@ def target_of(bench: Bench, text: str, name: str = "out") -> str:
          "changelog: _key VARCHAR, name VARCHAR, score INTEGER"),
         ("INSERT INTO out SELECT TABLE u.name, score FROM users AS u LEFT JOIN scores AS s ON u._key = s._key",
          "changelog: _key VARCHAR, name VARCHAR, score INTEGER"),
+        ("INSERT INTO out SELECT TABLE u.name, score FROM users AS u OUTER JOIN scores AS s ON u.name = s._key",
+         "changelog: _key VARCHAR, name VARCHAR, score INTEGER"),
+        ("INSERT INTO out SELECT TABLE a.name, b.city FROM users AS a JOIN users AS b ON a.city = b.city "
+         "LEFT JOIN scores ON b._key = scores._key",
+         "changelog: _key VARCHAR, name VARCHAR, city VARCHAR"),
+        ("WITH d AS (SELECT TABLE u.name, score FROM scores AS s RIGHT JOIN users AS u ON u.name = s._key); "
+         "INSERT INTO out SELECT TABLE name FROM d", "changelog: _key VARCHAR, name VARCHAR"),
+        ("WITH m AS (SELECT STREAM * FROM merchants); WITH u AS (SELECT TABLE * FROM users); "
+         "INSERT INTO out SELECT STREAM m.surname, u.city FROM m LEFT JOIN u ON m.address.country = u.name",
+         "stream: _key VARCHAR, surname VARCHAR, city VARCHAR"),
         ("INSERT INTO out SELECT TABLE COUNT(*) AS n, MAX(score) AS best FROM users JOIN scores GROUP BY city",
          "changelog: _key VARCHAR, n BIGINT, best INTEGER"),
         ("INSERT INTO out SELECT STREAM SUM(ms) AS ms FROM taps EVENTTIME BY at WINDOW BY HOP 5m BY 1m GRACE BY 30s "
@@ -421,6 +433,25 @@ def test_dead_letters_are_queries_of_the_processor(bench: Bench) -> None:
     assert described.count(("dead-letters", "DEAD LETTERS")) == 3
     bench.run("DROP PROCESSOR p")
     assert not bench.catalog.queries.all()
+
+
+def test_refused_records_are_written_by_their_own_query(bench: Bench) -> None:
+    program = (
+        "SET error.policy.write = {}; SET dead.letter.queue = 'dead'; SET defaults.topic.autocreate = true; "
+        "INSERT INTO sums SELECT STREAM SUM(_value) AS s FROM amounts GROUP BY _key; "
+        "INSERT INTO other SELECT STREAM * FROM countries"
+    )
+    names = ("refused.records.left", "refused.records.entity")
+    create(bench, program.format("dlq"))
+    found = [dict(query.properties) for query in bench.catalog.queries.all()]
+    assert [[each.get(name) for name in names] for each in found] == [["true", "dead"], ["true", "dead"]]
+    assert kept(bench, "dead")["columns"] == "_key VARBINARY, _value VARBINARY"
+    create(bench, program.format("continue"), "q")
+    found = [dict(query.properties) for query in bench.catalog.queries.all()][2:]
+    assert [[each.get(name) for name in names] for each in found] == [["true", None], ["true", None]]
+    create(bench, program.replace("error.policy.write", "error.policy").format("dlq"), "r")
+    kinds = [(query.kind, dict(query.properties).get(names[1])) for query in bench.catalog.queries.all()][4:]
+    assert sorted(kinds, key=str) == [("dead_letters", None)] * 2 + [("insert_into", "dead")] * 2
 
 
 def test_dead_letters_need_headers(bench: Bench) -> None:

@@ -26,13 +26,15 @@ END = 1_000_000  # an event time behind all others
 
 @dataclass(frozen=True)
 class Row:
-    """``t`` is None for a record without an event time."""
+    """``t`` is None for a record without an event time. ``primary`` is the primary key of one of a changelog that is
+    joined by something else."""
 
     number: int
     key: str | None
     t: int | None
     partition: str
     deleted: bool = False
+    primary: str | None = None
 
 
 @dataclass
@@ -67,14 +69,16 @@ class World:
     def commit(self, side: int, rows: Sequence[Row]) -> None:
         number = self.batches[side]
         feed = FeedState(self.join, side)
-        statements = self.join.feed_statements(side, Batch("mv_batch", "f", "p", ("k", "n", "t", "r"), "q"))
+        primary_key = ("pk",) if self.join.sides[side].primary_key else ()
+        batch = Batch("mv_batch", "f", "p", ("k", "n", "t", "r"), "q", primary_key)
+        statements = self.join.feed_statements(side, batch)
         merge = ViewMerge(f"q/{side}", feed, statements=tuple(statements))
         entry = LedgerEntry(f"p{side}", 1, number, {"n": number}, {"n": number + 1}, len(rows))
-        batch = BatchCommit(
+        committed = BatchCommit(
             entry, (TableMerge(table_of(rows), (merge,)),), moves=(Move((f"q/{side}",), {"n": number + 1}),)
         )
-        assert self.writer.commit(batch)
-        assert not self.writer.commit(batch), "the same batch again is skipped"
+        assert self.writer.commit(committed)
+        assert not self.writer.commit(committed), "the same batch again is skipped"
         self.batches[side] += 1
 
     def take(self) -> None:
@@ -104,6 +108,7 @@ def table_of(rows: Sequence[Row]) -> pa.Table:
         {
             "f": [True] * len(rows),
             "p": [not row.deleted for row in rows],
+            "pk": pa.array([row.primary for row in rows], pa.string()),
             "k": pa.array([row.key for row in rows], pa.string()),
             "n": pa.array([row.number for row in rows], pa.int64()),
             "t": pa.array([row.t for row in rows], pa.int64()),

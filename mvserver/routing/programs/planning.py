@@ -17,7 +17,7 @@ from mvserver.lenses.parser import parse_program
 from mvserver.lenses.problems import Place, Problem, ProblemError, Problems, problem
 from mvserver.lenses.program import Insert, Program, RowKind, Select, SourceName, With
 from mvserver.lenses.rows import Rows
-from mvserver.lenses.settings import ProgramSettings, read_settings
+from mvserver.lenses.settings import DeadLetterTopic, ProgramSettings, read_settings
 from mvserver.lenses.sources import TopicSource
 from mvserver.lenses.translate import Form, Translated, translate
 from mvserver.lenses.written import Written, written
@@ -56,8 +56,16 @@ class PlannedProgram:
     store: Store
     sources: tuple[Declaration, ...]
     inserts: tuple[PlannedInsert, ...]
+    letters: Target | None  # of records that cannot be written
     settings: ProgramSettings
     warnings: tuple[Problem, ...]
+
+    @property
+    def made(self) -> Sequence[Declaration]:
+        """What it declares of its targets, each topic once."""
+        targets_ = [*(each.target for each in self.inserts), *([] if self.letters is None else [self.letters])]
+        found = {each.topic: each.made for each in targets_ if each.made is not None}
+        return list(found.values())
 
 
 @dataclass(frozen=True)
@@ -82,8 +90,9 @@ def plan(name: str, text: str, start: int, context: SessionContext, services: Se
     # Where something is wrong already, what an INSERT would read is not known.
     sources = tuple(each for each in planner.sources.values() if problems or each.relation.id in read)
     inserts = (*planner.dead_letters(sources), *inserts)
+    letters = planner.refused_letters(inserts)
     problems.raise_any(start)
-    return PlannedProgram(name, text, schema, store, sources, inserts, settings, tuple(planner.warnings))
+    return PlannedProgram(name, text, schema, store, sources, inserts, letters, settings, tuple(planner.warnings))
 
 
 class _Planner:
@@ -217,22 +226,11 @@ class _Planner:
             return self._planned(parse_select(text.text))
         return None
 
-    def _unkeyed(self, translated: Translated) -> Problem | None:
-        """Why rows that were joined have no key, also where a WITH is between; groups have one again."""
-        if translated.unkeyed is not None or translated.aggregated:
-            return translated.unkeyed
-        found = (self._unkeyed(self._named[name].translated) for name in translated.reads)
-        return next((each for each in found if each is not None), None)
-
     # --- inserts ----------------------------------------------------------------------------------------------------
     def _insert(self, insert: Insert) -> PlannedInsert | None:
-        form = Form(leaves_out=self._settings.leaves_out)
+        form = Form(leaves_out=self._settings.writing == "continue")
         translated = self._translated(insert.select, form)
         if translated is None:
-            return None
-        unkeyed = self._unkeyed(translated)
-        if unkeyed is not None:
-            self._problems.add(unkeyed)
             return None
         text = whole = self._whole(translated)
         with (
@@ -287,24 +285,14 @@ class _Planner:
     def dead_letters(self, sources: Sequence[Declaration]) -> tuple[PlannedInsert, ...]:
         """A query for each source, that writes what cannot be read of it."""
         topic = self._settings.dead_letters
-        if topic is None:
+        if topic is None or not topic.read:
             return ()
         found: list[PlannedInsert] = []
         with self._problems.collecting(), self._problems.told_at(topic.place):
-            if topic.name in self._written:
-                raise problem(
-                    topic.place,
-                    sqlstates.DATATYPE_MISMATCH,
-                    f'topic "{topic.name}" is a target of the program',
-                    "Dead letters have other records: name another topic.",
-                )
             for source in sources:
                 select = f"SELECT * FROM {quoted(source.relation.name)}"
                 planned = self._planned(parse_select(select))
-                target = dead_letters.target(
-                    topic, planned, self._settings, (self._schema, self._store), self._name, self._context,
-                    self._services,
-                )  # fmt: skip
+                target = self._letters(topic, planned)
                 if found:
                     target = replace(found[0].target, made=None)
                 statement = parse_one(f"INSERT INTO {quoted(target.relation.name)} {select}")
@@ -313,16 +301,44 @@ class _Planner:
             self._check_loops(found)
         return tuple(found)
 
+    def refused_letters(self, inserts: Sequence[PlannedInsert]) -> Target | None:
+        """The topic of records that cannot be written, which each INSERT writes with its own."""
+        topic = self._settings.dead_letters
+        if topic is None or not topic.written or not inserts:
+            return None
+        if topic.read:  # what is wrong with it has been told
+            return inserts[0].target if inserts[0].kind == DEAD_LETTERS else None
+        with self._problems.collecting(), self._problems.told_at(topic.place):
+            for each in inserts:
+                continuous.refuse_loop(each.query, self._store, topic.name, self._services, self._edges(inserts))
+            return self._letters(topic, inserts[0].query)
+        return None
+
+    def _letters(self, topic: DeadLetterTopic, planned: PlannedQuery) -> Target:
+        if topic.name in self._written:
+            raise problem(
+                topic.place,
+                sqlstates.DATATYPE_MISMATCH,
+                f'topic "{topic.name}" is a target of the program',
+                "Dead letters have other records: name another topic.",
+            )
+        return dead_letters.target(
+            topic, planned, self._settings, (self._schema, self._store), self._name, self._context, self._services
+        )
+
     # --- loops ------------------------------------------------------------------------------------------------------
     def _check_loops(self, planned: Sequence[PlannedInsert]) -> None:
-        edges = [
+        edges = self._edges(planned)
+        for each in planned:
+            with self._problems.told_at(each.place):
+                continuous.refuse_loop(each.query, self._store, each.target.topic, self._services, edges)
+
+    def _edges(self, planned: Sequence[PlannedInsert]) -> Sequence[tuple[tuple[str, str], tuple[str, str]]]:
+        return [
             ((source.store.id, source.entity), (self._store.id, each.target.topic))
             for each in planned
             for source in each.query.inputs
         ]
-        for each in planned:
-            with self._problems.told_at(each.place):
-                continuous.refuse_loop(each.query, self._store, each.target.topic, self._services, edges)
 
 
 def _written_otherwise(insert: Insert) -> ProblemError:

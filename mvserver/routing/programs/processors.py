@@ -19,7 +19,7 @@ from mvserver.routing.query_states import status_of
 from mvserver.routing.work import Work
 from mvserver.session.context import SessionContext
 from mvserver.sql.statements.base import ObjectName
-from mvserver.streaming.api import QueryState, QueryStatus
+from mvserver.streaming.api import DEAD_LETTERS, LEAVES_REFUSED, REFUSED_LETTERS, QueryState, QueryStatus
 
 _PROGRAM = "processor.program"  # the property of its first query
 STOPPED = "terminated"
@@ -101,10 +101,8 @@ def begin(
     with services.catalog.transaction():
         for source in planned.sources:
             declaring.declare(source.relation, source.entity, source.statement, planned.schema, context, services, work)
-        for insert in planned.inserts:
-            made = insert.target.made
-            if made is not None:
-                declaring.declare(made.relation, made.entity, made.statement, planned.schema, context, services, work)
+        for made in planned.made:
+            declaring.declare(made.relation, made.entity, made.statement, planned.schema, context, services, work)
         for number, (insert, position) in enumerate(zip(planned.inserts, starts, strict=True)):
             program = ((_PROGRAM, text),) if number == 0 else ()
             services.catalog.queries.add(_query(planned, insert, position, state, program, context, services))
@@ -141,9 +139,18 @@ def _query(
         *(each for each in made.properties if each[0] != "application"),
         ("application", f"processor {context.database}.{context.schema}.{planned.name}"),  # its queries fail together
         (PROCESSOR, planned.name),
+        *_refused(planned, insert),
         *program,
     )
     return replace(made, id=str(uuid.uuid4()), desired_state=state, properties=properties)
+
+
+def _refused(planned: PlannedProgram, insert: PlannedInsert) -> Sequence[tuple[str, str]]:
+    """What becomes of records that cannot be written."""
+    if insert.kind == DEAD_LETTERS or planned.settings.writing == "fail":
+        return ()
+    letters = planned.letters
+    return ((LEAVES_REFUSED, "true"), *([] if letters is None else [(REFUSED_LETTERS, letters.topic)]))
 
 
 def _tell(planned: PlannedProgram, context: SessionContext, services: Services) -> None:

@@ -394,7 +394,7 @@ def _fed(batch: _TargetColumns, state: FeedState) -> ViewInput:
 def _with_deletions(batch: _TargetColumns, state: FeedState, view: ViewInput) -> ViewInput:
     """The side of a join that is a changelog: a deletion has nothing but its primary key."""
     known = batch.known()
-    if isinstance(state.join, ChangelogTables):
+    if isinstance(state.join, ChangelogTables) or state.side.primary_key:
         return replace(view, known=known, primary_key=batch.primary_key())
     decoded = batch.decoded
     columns = {**decoded.columns, **dict(zip(batch.scan.primary_key, decoded.primary_key, strict=True))}

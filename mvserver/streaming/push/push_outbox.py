@@ -19,6 +19,8 @@ from spark_sinks.duckdb.writer import Writer
 class OutboxRows(QueuedBatches):
     """``names`` are those of the columns."""
 
+    failure: str | None = None  # a client that is gone takes the query with it
+
     def __init__(self, outbox: Outbox, names: Sequence[str], writer: Writer, on_close: Callable[[], None]) -> None:
         super().__init__(lambda: self._leave(on_close))
         self._outbox = outbox

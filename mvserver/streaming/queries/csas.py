@@ -35,7 +35,7 @@ from mvserver.streaming.spark.errors import blame, is_data_error, sql_error
 from mvserver.streaming.spark.guard import Range
 from mvserver.streaming.spark.isolation import IsolatedError
 from mvserver.streaming.spark.state import SparkLostError, SparkState
-from spark_sinks.base import KeptPosition, Position, SourceReader
+from spark_sinks.base import KeptPosition, Position, RefusedLetterError, SourceReader
 
 _log = logging.getLogger(__name__)
 _RENEW_S = 86_400.0  # brokers forget a group's position some days after its last commit
@@ -339,7 +339,7 @@ class SinkQuery:
         is_cancelled = isinstance(error, SqlError) and error.sqlstate == sqlstates.QUERY_CANCELED
         if isinstance(error, (BatchOverran, BatchTooLarge)):
             self._stalled = words_of(error)
-        elif is_data_error(error) or isinstance(error, IsolatedError) or is_cancelled:
+        elif is_data_error(error) or isinstance(error, (IsolatedError, RefusedLetterError)) or is_cancelled:
             self._failure = str(sql_error(error))
         elif self._position is None:  # the sink could not be opened
             self._stalled = words_of(error)

@@ -16,7 +16,14 @@ from mvserver.streaming.pipeline.pipeline import HEALTH_INTERVAL_S
 from mvserver.streaming.spark.launch import Launched, launch
 from mvserver.streaming.spark.options import SparkOptions
 from mvserver.streaming.spark.supervisor import Supervision
-from spark_sinks.base import KeptPosition, SourceReader, StoreClient, TableSink, TransactionalSink
+from spark_sinks.base import (
+    KeptPosition,
+    RefusedRecords,
+    SourceReader,
+    StoreClient,
+    TableSink,
+    TransactionalSink,
+)
 from spark_sinks.duckdb.ledger.ledger import SubscriberRow
 from spark_sinks.duckdb.writer import Writer
 from spark_sinks.store_kind import StoreKind
@@ -35,9 +42,10 @@ class Stores(Protocol):
         """To forget what the store keeps for a reader of that folder, of which no query is left."""
 
     def sink(
-        self, store: Store, stream: Relation, query_id: str, kept: KeptPosition
+        self, store: Store, stream: Relation, query_id: str, kept: KeptPosition, refused: RefusedRecords | None = None
     ) -> Callable[[], TransactionalSink]:
-        """How the query's sink is opened, anew at each start."""
+        """How the query's sink is opened, anew at each start. Without ``refused``, a record that cannot be written is
+        an error."""
 
     def plain_sink(
         self, store: Store, stream: Relation, query_id: str, kept: KeptPosition

@@ -17,7 +17,7 @@ from mvserver.errors import SqlError, words_of
 from mvserver.streaming.pipeline.attempts import attempts
 from mvserver.streaming.pipeline.subscribers import Rate
 from mvserver.streaming.queries.outgoing import Form, Writing, outbox_position
-from spark_sinks.base import Position
+from spark_sinks.base import Position, RefusedLetterError
 from spark_sinks.duckdb.changes import outbox as outboxes
 from spark_sinks.duckdb.changes.outbox import Outbox, Pending
 from spark_sinks.duckdb.writer import Writer
@@ -93,6 +93,8 @@ class OutboxRelay:
                 self._writer.damage.notice(error)
                 _log.warning("relay of query %s stopped: %s", self._output.outbox.query_id, error)
                 self.problem = words_of(error)
+                if isinstance(error, RefusedLetterError):
+                    self.failure = self.problem
             if self.failure is not None:
                 return
 

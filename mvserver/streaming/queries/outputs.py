@@ -14,7 +14,7 @@ from mvserver.compiler.plans import ContinuousPlan
 from mvserver.errors import SqlError
 from mvserver.streaming.api import QueryState, QueryStatus
 from mvserver.streaming.batch.record_encoding import RecordEncoder
-from mvserver.streaming.pipeline.subscribers import Subscriber
+from mvserver.streaming.pipeline.subscribers import Subscriber, stands_for
 from mvserver.streaming.queries.outbox_relay import OutboxRelay, Output
 from mvserver.streaming.queries.outgoing import Form, Pace
 from mvserver.streaming.queries.record_form import RecordForm
@@ -38,12 +38,23 @@ class Outlet(Protocol):
     @property
     def is_congested(self) -> bool: ...
 
+    @property
+    def failure(self) -> str | None:
+        """Why nothing will be taken any more."""
+
 
 @dataclass
 class OutputSubscriber(Subscriber):
     """Takes no more while what it has made waits to be sent."""
 
     relay: Outlet | None = None
+
+    @property
+    def obstacle(self) -> str | None:
+        own, relay = super().obstacle, self.relay
+        if own is not None or relay is None or relay.failure is None or self.query_terminated:
+            return own
+        return stands_for(self.target.query_id, relay.failure)
 
     @property
     def is_congested(self) -> bool:

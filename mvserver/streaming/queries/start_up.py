@@ -17,7 +17,7 @@ from mvserver.compiler.changelogs import CHANGELOG
 from mvserver.compiler.plans import ContinuousPlan, Projection
 from mvserver.compiler.tables import TABLE
 from mvserver.errors import SqlError
-from mvserver.streaming.api import DEAD_LETTERS
+from mvserver.streaming.api import DEAD_LETTERS, LEAVES_REFUSED, REFUSED_LETTERS
 from mvserver.streaming.pipeline.pipeline import Pipeline, PipelineServices
 from mvserver.streaming.pipeline.subscribers import Subscriber
 from mvserver.streaming.queries.csas import SinkQuery
@@ -43,6 +43,7 @@ from mvserver.streaming.queries.source_pipelines import SourcePipelines
 from mvserver.streaming.watching.watched_views import WatchedViews
 from mvserver.views.finishing import layout_of
 from mvserver.views.targets import Target, build_target
+from spark_sinks.base import RefusedRecords
 from spark_sinks.duckdb.ledger.ledger import SubscriberRow
 from spark_sinks.duckdb.ledger.sink_position import SinkPosition
 
@@ -202,7 +203,9 @@ class StartUp:
             return table_form(sink, stores.table_sink(store, sink, query.id))
         kept = SinkPosition(self._services.writer, query.id)
         keys = stores.kind(store.type).written_keys
-        return record_form(plan, sink, stores.sink(store, sink, query.id, kept), text_keys=keys == "text")
+        properties = dict(query.properties)
+        refused = RefusedRecords(properties.get(REFUSED_LETTERS)) if LEAVES_REFUSED in properties else None
+        return record_form(plan, sink, stores.sink(store, sink, query.id, kept, refused), text_keys=keys == "text")
 
     def _forgetting(self, query: Query) -> Callable[[], None] | None:
         """None for one that writes no records."""

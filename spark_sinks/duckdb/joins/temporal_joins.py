@@ -3,6 +3,9 @@
 The changelog's rows are kept as versions; a deletion is one too. A row of the stream waits until the changelog's mark
 has passed its time. A version that comes later than that, by its own mark, is too late for it: so the answer depends on
 the order of the records in each source alone, and an idle changelog is the only thing that a clock decides.
+
+Where something else than the primary key is compared, a row of the stream meets each row of the changelog whose version
+of that time has it. Versions are then found by what is compared, and hide each other by the primary key.
 """
 
 from __future__ import annotations
@@ -38,6 +41,7 @@ class TemporalTables(MarkedSides):
             extra = () if self.left.watched is None else (f"{MARK} AS own",)
         taking = self._take_rows() if index == 0 else self._take_versions()
         side = join_sides.side_of(self, index)
+        extra += tuple(f"{mine} AS {name}" for mine, name in zip(batch.primary_key, side.primary_key, strict=True))
         rows = join_sides.timed(self, index, join_sides.with_marks(side, batch), *extra)
         return [
             f"CREATE OR REPLACE TEMP TABLE {INCOMING} AS {rows}",
@@ -88,39 +92,37 @@ class TemporalTables(MarkedSides):
         side = self.right
         earlier = f"PARTITION BY part ORDER BY {RANK}, {PLACE} ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING"
         time = f"coalesce(t, greatest(mark, max(t) OVER ({earlier})), {NEVER})"
-        columns = ", ".join((*side.keys, *side.columns))
+        columns = ", ".join((*side.primary_key, *side.keys, *side.columns))
         last = f"(SELECT coalesce(max(n), 0) FROM {side.qualified})"
         rows = (
             f"SELECT {columns}, {time} AS t, w, {last} + row_number() OVER (ORDER BY {RANK}, {PLACE}) AS n, r, deleted "
             f"FROM {INCOMING}"
         )
-        whole = " AND ".join(f"{key} IS NOT NULL" for key in side.keys)
+        whole = " AND ".join(f"{key} IS NOT NULL" for key in self._identity)
         return [
             f"INSERT INTO {side.qualified} SELECT {columns}, t, greatest(t, w), n, r, deleted FROM ({rows}) "
             f"WHERE {whole}"
         ]
 
+    @property
+    def _identity(self) -> tuple[str, ...]:
+        """What tells the changelog's rows apart: its primary key, which may be what is compared."""
+        return self.right.primary_key or self.right.keys
+
     def close_statements(self) -> list[str]:
         left, right = self.left, self.right
         passed = f"x < {join_sides.mark(self, 1, idle=str(EVER))}"
-        same = " AND ".join(f"p.{key} = v.{key}" for key in left.keys)
-        valid = (
-            f"SELECT p.id, {', '.join((*(f'v.{column}' for column in right.columns), 'v.r', 'v.deleted'))} "
-            f"FROM {_RELEASED} p JOIN {right.qualified} v ON {same} AND v.e <= p.x "
-            "QUALIFY row_number() OVER (PARTITION BY p.id ORDER BY v.t DESC, v.n DESC) = 1"
-        )
-        met = "v.id IS NOT NULL AND NOT v.deleted"
+        met = "v.id = p.id AND NOT v.deleted"
+        if right.primary_key:
+            met += "".join(f" AND v.{key} = p.{key}" for key in right.keys)
         if self.residual is not None:
-            met = f"({met} AND coalesce({self.residual.format(l='p', r='v')}, false))"
-        given = [f"p.{column}" for column in left.columns]
-        given += [f"CASE WHEN {met} THEN v.{column} END" for column in right.columns]
+            met += f" AND {self.residual.format(l='p', r='v')}"
+        given = ["greatest(p.r, v.r)", *(f"p.{column}" for column in left.columns)]
+        given += [f"v.{column}" for column in right.columns]
         rows = (
-            f"SELECT {', '.join([f'CASE WHEN {met} THEN greatest(p.r, v.r) ELSE p.r END', *given])}, "
-            f"{', '.join(('make_timestamptz(p.t)', *self._marked('p.own')))} FROM {_RELEASED} p "
-            f"LEFT JOIN ({valid}) v ON v.id = p.id"
+            f"SELECT {', '.join([*given, 'make_timestamptz(p.t)', *self._marked('p.own')])} FROM {_RELEASED} p "
+            f"{'LEFT ' if left.preserved else ''}JOIN ({self._valid()}) v ON {met}"
         )
-        if not left.preserved:
-            rows += f" WHERE {met}"
         return [
             f"CREATE OR REPLACE TEMP TABLE {_RELEASED} AS SELECT *, row_number() OVER () AS id FROM {left.qualified} "
             f"WHERE {passed}",
@@ -130,13 +132,32 @@ class TemporalTables(MarkedSides):
             *self.low_statements(),
         ]
 
+    def _valid(self) -> str:
+        """Of each released row, the versions of its time of all rows of the changelog that it may meet."""
+        right = self.right
+        same = " AND ".join(f"p.{key} = v.{key}" for key in right.keys)
+        released = f"{_RELEASED} p"
+        if right.primary_key:  # first the rows of which some version has the key, whenever that was
+            found = ", ".join(f"v.{key}" for key in right.primary_key)
+            released = (
+                f"(SELECT DISTINCT p.id, p.x, {found} FROM {_RELEASED} p "
+                f"JOIN {right.qualified} v ON {same} AND v.e <= p.x) p"
+            )
+            same = " AND ".join(f"p.{key} = v.{key}" for key in right.primary_key)
+        told = ", ".join(f"v.{name}" for name in (*right.keys, *right.columns, "r", "deleted"))
+        each = ", ".join(["p.id", *(f"v.{key}" for key in right.primary_key)])
+        return (
+            f"SELECT p.id, {told} FROM {released} JOIN {right.qualified} v ON {same} AND v.e <= p.x "
+            f"QUALIFY row_number() OVER (PARTITION BY {each} ORDER BY v.t DESC, v.n DESC) = 1"
+        )
+
     def _forget_versions(self) -> str:
         """Of the keys of the batch, those that a later version hides from every row that waits or may come."""
         side = self.right
         oldest = f"(SELECT min(x) FROM {self.left.qualified})"
         horizon = f"least({join_sides.least_mark(self, 0)} - {self.kept_us}, {oldest})"
-        same = " AND ".join(f"s.{key} = v.{key}" for key in side.keys)
-        touched = " AND ".join(f"i.{key} = v.{key}" for key in side.keys)
+        same = " AND ".join(f"s.{key} = v.{key}" for key in self._identity)
+        touched = " AND ".join(f"i.{key} = v.{key}" for key in self._identity)
         return (
             f"DELETE FROM {side.qualified} v WHERE EXISTS (SELECT 1 FROM {INCOMING} i WHERE {touched}) "
             f"AND EXISTS (SELECT 1 FROM {side.qualified} s WHERE {same} AND (s.t > v.t OR (s.t = v.t AND s.n > v.n)) "
