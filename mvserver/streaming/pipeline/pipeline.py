@@ -280,6 +280,8 @@ class Pipeline:
         """Whether it ended for the other lane alone, which goes on at once."""
         guard = self._services.guard
         self._committer.settle()  # what was evaluated is committed or given up: the ledger is the truth from here
+        if self._state.error is not None:
+            self._state.follow_ledger(self.id)
         self._state.error = None  # what ended the last generation explains nothing that fails from here on
         self._state.verify_new()
         with self._state.lock:

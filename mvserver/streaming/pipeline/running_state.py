@@ -179,6 +179,24 @@ class RunningState:
             self.subscribers[subscriber.query_id] = subscriber
             self.changed.notify_all()
 
+    def follow_ledger(self, pipeline_id: str) -> None:
+        """After an error, which may have come behind a commit: what the ledger has counts, whether the pipeline was told
+        of it or not. A query that has taken nothing yet stands where it was settled, of which the ledger knows nothing.
+        """
+        rows = {row.query_id: row for row in self._writer.ledger_subscribers()}
+        position = self._writer.pipeline_position(pipeline_id)
+        with self.lock:
+            if self.position is not None and position is not None:
+                self.position = position
+            for subscriber in filter(lambda each: each.kept, self.subscribers.values()):
+                row = rows.get(subscriber.query_id)
+                if row is None or row.version != subscriber.version or row.epoch == 0:
+                    continue
+                if encode(row.position) != encode(subscriber.position):
+                    subscriber.position = row.position
+                    subscriber.changed()
+            self.changed.notify_all()
+
     def verify_new(self) -> None:
         """A view whose state was lost is rebuilt only where its source still has all that it was made of. Those that
         begin with all that there is begin together."""
