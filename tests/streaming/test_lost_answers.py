@@ -12,7 +12,6 @@ import pytest
 from mvserver.streaming.pipeline.pipeline import Pipeline, PipelineServices
 from mvserver.streaming.pipeline.subscribers import Subscriber
 from mvserver.streaming.spark.session import SparkGate
-from spark_sinks.duckdb.writer import Writer
 from tests.streaming.states import writer_in
 from tests.streaming.test_log_batches import PAIRS, Side, _moment
 

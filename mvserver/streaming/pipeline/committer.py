@@ -51,6 +51,7 @@ class Committer:
                 continue
             self.pace.queued()
             return
+        batch.done.set()  # the error may be gone before who waits for the batch looks for it
 
     def settle(self) -> None:
         """Returns when all that was put is committed or given up."""

@@ -180,9 +180,8 @@ class RunningState:
             self.changed.notify_all()
 
     def follow_ledger(self, pipeline_id: str) -> None:
-        """After an error, which may have come behind a commit: what the ledger has counts, whether the pipeline was told
-        of it or not. A query that has taken nothing yet stands where it was settled, of which the ledger knows nothing.
-        """
+        """After an error, which may have come behind a commit: what the ledger has counts, whoever was told of it. A
+        query that has taken nothing yet stands where it was settled, of which the ledger knows nothing."""
         rows = {row.query_id: row for row in self._writer.ledger_subscribers()}
         position = self._writer.pipeline_position(pipeline_id)
         with self.lock:
