@@ -12,8 +12,10 @@ from typing import Any
 import duckdb
 import pytest
 
-from mvserver import limits
+from mvserver import limits, sqlstates
 from mvserver.errors import SqlError
+from mvserver.streaming.batch.evaluate import Evaluated
+from mvserver.streaming.pipeline.evaluated_batch import EvaluatedBatch, Share
 from mvserver.streaming.pipeline.idleness import Idleness
 from mvserver.streaming.push.push_states import pushed
 from tests.streaming.test_windows import tumble
@@ -159,3 +161,18 @@ def test_the_failure_of_a_query_that_was_taken_away_is_not_its_successors(world:
         "q0": "22012: division by zero in q0",
         "q1": None,
     }
+
+
+def test_a_round_from_a_topic_that_was_made_anew_counts_for_nothing(world: World) -> None:
+    """It was asked for before the round was read, and a connector reads on in the new topic without a word."""
+
+    def confirm(position: Any) -> None:
+        raise SqlError(sqlstates.OBJECT_NOT_IN_PREREQUISITE_STATE, 'topic "t" was deleted and created again')
+
+    world.reader.confirm = confirm
+    (first, _), end = world.running.all(), {"0": 5, "1": 5}
+    part = Evaluated((), (), {}, 0, None), [Share(first, first.position, end, 5)]
+    with pytest.raises(SqlError, match="created again"):
+        world.committer._commit(EvaluatedBatch(None, [part]))
+    assert first.position == {"0": 0, "1": 0}
+    assert {row.query_id: row.position for row in world.writer.ledger_subscribers()}["q0"] == {"0": 0, "1": 0}

@@ -83,8 +83,9 @@ class Committer:
                 self._queue.task_done()
 
     def _commit(self, batch: EvaluatedBatch) -> None:
-        if batch.entry is not None:
-            self._reader.confirm(batch.entry.start)
+        start = batch.start
+        if start is not None:
+            self._reader.confirm(start)
         shares = self._write(batch)
         written = set(map(id, shares))
         filled = []
