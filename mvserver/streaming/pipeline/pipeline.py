@@ -241,6 +241,8 @@ class Pipeline:
             subscriber = self._state.subscribers[query_id]
             subscriber.failure, subscriber.terminated = None, False
             subscriber.claimed = subscriber.position
+            if self._state.stands_elsewhere(subscriber):
+                subscriber.unverified = True  # it fails alone, before a batch meets it
             subscriber.skip_rejected_until = (self._state.next or self._state.latest) if skip_rejected else None
             self._state.changed.notify_all()
         with self._services.writer.transaction() as ledger:

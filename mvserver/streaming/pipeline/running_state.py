@@ -210,6 +210,21 @@ class RunningState:
                 self.fail(subscriber, error)
             subscriber.unverified = False
 
+    def stands_elsewhere(self, subscriber: Subscriber) -> bool:
+        """Whether it stands in a source that was made anew since, and the pipeline reads the new one: no place in the
+        one can be compared with a place in the other."""
+        with self.lock:
+            others = [self.position, *(each.position for each in self.wanted() if each is not subscriber)]
+        try:
+            for other in others:
+                if other is not None:
+                    self._reader.positions.reached(subscriber.position, other)
+        except SqlError as error:
+            if error.sqlstate != sqlstates.OBJECT_NOT_IN_PREREQUISITE_STATE:
+                raise
+            return True
+        return False
+
     def _is_settled(self, subscriber: Subscriber) -> bool:
         held = self._reader.held
         return held is None or held.is_settled(subscriber.position)
