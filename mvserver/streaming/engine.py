@@ -218,6 +218,7 @@ class Engine:
                 self._start_up.rebuild(known, known.pipeline, known.subscriber.target)
                 group_applications(self._queries.all())
                 return
+            known.derived.ask_remaining(known.query.start_position)  # before anything of it goes
             query = self._services.next_version(known.query)
             self._orphan_clean_up.drop(known)
             self._ended.wait_ended(query_id)  # what it writes is told from what the new one will

@@ -226,11 +226,12 @@ class Pipeline:
                 subscriber.fill_look = self._watch.ask()  # what was last seen may be older than the query
             self._state.add(subscriber)
 
-    def remove(self, query_id: str) -> None:
+    def remove(self, query_id: str) -> Subscriber | None:
         """The subscriber gets no further batch; one under way leaves it out at its commit."""
         with self._state.lock:
-            self._state.subscribers.pop(query_id, None)
+            removed = self._state.subscribers.pop(query_id, None)
             self._evaluator.forget()
+            return removed
 
     def fail(self, subscriber: Subscriber, error: SqlError) -> None:
         """It fails where it stands; the others go on."""

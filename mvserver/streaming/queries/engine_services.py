@@ -98,6 +98,13 @@ class EngineServices:
 
     def next_version(self, query: Query) -> Query:
         """Notes in the catalog that its state is to be built anew."""
-        with self.catalog.transaction():
-            self.catalog.queries.set_start(query.id, query.start_position, query.definition_version + 1)
+        self._set_version(query, query.definition_version + 1)
         return self.catalog.queries.get(query.id)
+
+    def same_version(self, query: Query) -> None:
+        """Takes that back: what ``query`` was before counts again."""
+        self._set_version(query, query.definition_version)
+
+    def _set_version(self, query: Query, version: int) -> None:
+        with self.catalog.transaction():
+            self.catalog.queries.set_start(query.id, query.start_position, version)
