@@ -167,7 +167,7 @@ class Committer:
                 subscriber = share.subscriber
                 state = watched_state(subscriber.target)
                 if state is not None:
-                    subscriber.standing = standing(subscriber, share.end, self._reader, self._state.latest)
+                    subscriber.standing = standing(subscriber, share.end, self._reader, self._state)
                     found.append(Advance(subscriber.standing, state, subscriber.target.keeper))
         return tuple(found)
 

@@ -51,6 +51,7 @@ class RunningState:
         self.stalled: str | None = None
         self.silence: str | None = None  # as the source's last look at itself said it
         self.latest: Position | None = None
+        self.latest_at: float | None = None  # when the source was asked that, by time.monotonic
         self.running = False
         self.last_batch_at: float | None = None  # when the last live batch was taken, by time.monotonic
         self.rate = Rate()  # of the records that are committed, each counted once however many views it is for
