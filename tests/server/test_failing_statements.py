@@ -1,4 +1,4 @@
-"""A REFRESH that fails: the view has its rows, and its query goes on where it stood; or it says why it does not."""
+"""Statements that fail in the file of the views: a view keeps its rows, a query goes on or says why not."""
 
 from __future__ import annotations
 
@@ -84,3 +84,27 @@ def failing(cause: Exception, known: Any, patched: pytest.MonkeyPatch) -> None:
         return
     for pipeline in {known.pipeline, *(feed.pipeline for feed in known.feeds)}:
         patched.setattr(pipeline.reader.health, "remaining", fail)
+
+
+def test_what_read_for_a_view_that_could_not_be_dropped_goes_with_the_next_statement(
+    rooms: Rooms, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else nobody would ever stop it, and a source would keep its history for it."""
+    over_users = [running(rooms, name) for name in ("changed", "regions", "oldest")]
+    (pipeline_id,) = {known.pipeline.id for known in over_users}
+    with rooms.catalog.transaction():
+        for known in over_users:
+            rooms.catalog.queries.delete(known.query.id)
+
+    def fail(*_: Any) -> Any:
+        raise FULL
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Writer, "drop_state", fail)
+        for _ in over_users:
+            with pytest.raises(duckdb.IOException):
+                rooms.engine.reconcile()
+    rooms.engine.reconcile()
+    assert pipeline_id not in {each.id for each in rooms.engine._sources.all()}  # type: ignore[attr-defined]
+    rooms.engine.reconcile()
+    assert rooms.writer.pipeline_position(pipeline_id) is None
