@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -86,11 +86,11 @@ class EngineServices:
             raise SqlError(sqlstates.UNDEFINED_OBJECT, f'stream "{stream.name}" has no store')
         return store, stream
 
-    def store_versions(self, query: Query) -> tuple[float, ...]:
-        """When the stores of its source and sink were last changed: their properties are in every connection."""
+    def store_versions(self, query: Query) -> Mapping[str, float]:
+        """When the stores of its sources and sink were changed, by id: their properties are in every connection."""
         ids = [self.relation(relation_id).store_id for relation_id in (*query.source_ids, query.sink_id)]
         stores = [self.catalog.stores.by_id(store_id) for store_id in ids if store_id is not None]
-        return tuple(store.updated_at for store in stores if store is not None)
+        return {store.id: store.updated_at for store in stores if store is not None}
 
     def ledger_row(self, query_id: str) -> SubscriberRow | None:
         """What the ledger has of a query; None for one that is new, or that keeps no rows."""

@@ -22,7 +22,7 @@ from mvserver.streaming.pipeline.pipeline import Pipeline, PipelineServices
 from mvserver.streaming.pipeline.subscribers import Subscriber
 from mvserver.streaming.queries.csas import SinkQuery
 from mvserver.streaming.queries.dead_letters import DeadLetters
-from mvserver.streaming.queries.derived import DerivedSource, DerivedSources
+from mvserver.streaming.queries.derived import DerivedSources
 from mvserver.streaming.queries.engine_services import EngineServices
 from mvserver.streaming.queries.held_histories import HeldHistories
 from mvserver.streaming.queries.outbox_relay import OutboxRelay
@@ -220,27 +220,23 @@ class StartUp:
 
     # --- once more --------------------------------------------------------------------------------------------------
     def renew(self, old: RunningQuery, query: Query) -> RunningQuery:
-        """Stops what reads through a store's old properties and takes it up again; the ledger makes that exact."""
+        """Stops what goes through a store's old properties and takes it up again; the ledger makes that exact. What
+        reads another store goes on for the other queries that read by it."""
         if old.sink is not None:
             old.sink.stop()
         if old.relay is not None:
             old.relay.stop()
-        if old.derived is not None:
-            self._stop_derived(old, old.derived, self._services.store_versions(query))
-        elif old.pipeline is not None:
-            self._sources.stop(old.pipeline)
-        return self.adopt(query, self._services.ledger_row(query.id))
-
-    def _stop_derived(self, old: RunningQuery, derived: DerivedSource, versions: Sequence[float]) -> None:
-        """Stops its own pipelines, and those of the sources whose stores have changed; the others lose their sides."""
-        stopped = list(derived.pipelines)
-        for feed, before, now in zip(derived.leaves, old.store_versions, versions, strict=False):
-            if before != now:
-                stopped.append(feed.pipeline)
-            else:
-                feed.pipeline.remove(feed.subscriber.query_id)
-        for pipeline in stopped:
+        now = self._services.store_versions(query)
+        changed = {store_id for store_id, moment in old.store_versions.items() if now.get(store_id) != moment}
+        own = () if old.derived is None else old.derived.pipelines
+        for pipeline in own:
             self._sources.stop(pipeline)
+        for pipeline, subscriber in _reading(old):
+            store, _ = self._services.stored(subscriber.target.plan.scan.relation_id)
+            pipeline.remove(subscriber.query_id)
+            if store.id in changed or not pipeline.subscribers:
+                self._sources.stop(pipeline)
+        return self.adopt(query, self._services.ledger_row(query.id))
 
     def rebuild(self, known: RunningQuery, pipeline: Pipeline, old: Target) -> None:
         """A new definition version of a view, with an empty state, from what the source still has."""
@@ -287,3 +283,12 @@ class StartUp:
         except Exception as error:
             self._note_broken(renewed, error)
             raise
+
+
+def _reading(running: RunningQuery) -> Sequence[tuple[Pipeline, Subscriber]]:
+    """What of a query reads stores."""
+    if running.derived is not None:
+        return [(feed.pipeline, feed.subscriber) for feed in running.derived.leaves]
+    if running.pipeline is None or running.subscriber is None:
+        return []
+    return [(running.pipeline, running.subscriber)]
