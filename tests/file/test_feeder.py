@@ -146,6 +146,30 @@ def test_an_entry_that_could_not_be_written_leaves_the_journal_as_it_was(
     assert FileJournal(tmp_path / "files.journal").between(0, 9) == [files[0], files[2]]
 
 
+def test_a_journal_that_is_cut_has_its_entries_meanwhile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A round of filling reads by it at that moment, and would pass over files; and the disk may be full."""
+    files = [VisibleFile(f"{name}.json", 1, 2) for name in "abc"]
+    journal, meanwhile = FileJournal(tmp_path / "files.journal"), []
+    journal.append(files)
+
+    def full(descriptor: int) -> None:
+        meanwhile.append(journal.between(0, 2))
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "fsync", full)
+        with pytest.raises(OSError, match="No space left"):
+            journal.truncate(2)
+    assert (meanwhile, journal.between(0, 9)) == ([files[:2]], files)
+    journal.truncate(2)
+    assert (journal.between(0, 9), list(journal.names), journal.number("b.json")) == (
+        files[:2],
+        ["a.json", "b.json"],
+        2,
+    )
+    assert FileJournal(tmp_path / "files.journal").between(0, 9) == files[:2]
+
+
 def test_the_end_that_was_told_is_that_of_the_files_that_were_there(
     tmp_path: Path, reader: FileReader, streams: ExitStack
 ) -> None:
