@@ -93,7 +93,7 @@ class Engine:
         self._sources = SourcePipelines(
             services, pipeline_services, pipelines, self._pushes, self._histories, self._ended
         )
-        self._renewals = Renewals(self._sources, self._ended, self._reconcile)
+        self._renewals = Renewals(self._services, self._sources, self._ended, self._reconcile)
         derived = DerivedSources(pipeline_services, pipelines, self._sources.of_scan)
         self._watched = WatchedViews(
             services.writer,
@@ -231,6 +231,7 @@ class Engine:
                 self._start_up.rebuild(known, known.pipeline, known.subscriber.target)
                 group_applications(self._queries.all())
                 return
+            known.derived.ask_remaining(known.query.start_position)  # before anything of it goes
             query = self._services.next_version(known.query)
             self._orphan_clean_up.drop(known)
             self._ended.wait_ended(query_id)  # what it writes is told from what the new one will

@@ -64,7 +64,8 @@ class FileJournal:
             self._add(entry)
 
     def truncate(self, seq: int) -> None:
-        """Forget the entries behind ``seq``; refuses when it should have more than it has (a lost journal)."""
+        """Forget the entries behind ``seq``; refuses when it should have more than it has (a lost journal). Those
+        before are there all the while, for a round that reads by them; where it fails, all are."""
         if seq > len(self._entries):
             raise SqlError(
                 sqlstates.DATA_CORRUPTED,
@@ -73,16 +74,13 @@ class FileJournal:
             )
         if seq == len(self._entries):
             return
-        kept = self._entries[:seq]
-        self._entries, self._by_name, self._numbers = [], {}, {}
         replacement = self._path.with_suffix(".new")
         replacement.unlink(missing_ok=True)
         other = FileJournal(replacement)
         replacement.touch()
-        other.append(kept)
+        other.append(self._entries[:seq])
         replacement.replace(self._path)
-        for entry in kept:
-            self._add(entry)
+        self._entries, self._by_name, self._numbers = other._entries, other._by_name, other._numbers
 
     def _add(self, entry: VisibleFile) -> None:
         self._entries.append(entry)

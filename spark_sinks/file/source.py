@@ -82,8 +82,10 @@ class FileReader:
         self._parquet = parquet
         self._readable = ReadableFiles(files, self._copies, parquet, record_bytes_max, format=format)
         self._name = name_of((self._copies, 0), (self._rounds, 2), (self._inbox, 1), (files.here, 0))
+        self._looking = threading.Lock()  # before the other one
         self._lock = threading.Condition()
         self._journal = FileJournal(work / "files.journal")
+        self._cuts = 0  # how often the journal was cut
         self._feeder: threading.Thread | None = None
         self._stopping = False
         self._step = 0  # the last that was shown
@@ -105,12 +107,14 @@ class FileReader:
         if "before" not in position:
             return position
         left_out = list(position["before"])
+        if fresh and len(self._journal) == 0 and left_out:  # nothing reads yet
+            wanted = set(left_out)
+            there = [f for f in self._files.look() if f.name in wanted]
+            with self._lock:
+                self._journal.append(there)
+            self._look()
+            return {"seq": len(self._journal)}
         with self._lock:
-            if fresh and len(self._journal) == 0 and left_out:
-                wanted = set(left_out)
-                self._journal.append([f for f in self._files.look() if f.name in wanted])
-                self._look()
-                return {"seq": len(self._journal)}
             if fresh and (known := self._journal.leading(set(left_out))):
                 return {"seq": known}
             if time.time() - position.get("at", 0.0) < _JUST_NOW_S:
@@ -130,6 +134,7 @@ class FileReader:
             cut = {file.name: file for file in self._journal.between(seq, len(self._journal))}
             self._journal.truncate(seq)
             self._waiting = cut | self._waiting
+            self._cuts += 1
 
     def confirm(self, position: Position) -> None:
         """An entity has no identity beyond its files, which the journal knows one by one."""
@@ -277,15 +282,27 @@ class FileReader:
 
     def _look(self) -> None:
         """New files wait behind those that were seen before, whatever their times say: so the n-th file of the journal
-        is known as soon as n files have been seen, and the source's end can be told before it is read."""
+        is known as soon as n files have been seen, and the source's end can be told before it is read. One look at a
+        time, so that none brings back what was; no batch waits for it, since it may take long."""
+        with self._looking:
+            while not self._looked():
+                pass
+
+    def _looked(self) -> bool:
+        """False where the journal was cut meanwhile: what was left out as known may wait again."""
+        cuts = self._cuts
+        found = self._files.look(self._journal.names)
         with self._lock:
-            there = {file.name: file for file in self._files.look(self._journal.names)}
+            if cuts != self._cuts:
+                return False
+            there = {file.name: file for file in found if file.name not in self._journal.names}
             self._waiting = {name: there[name] for name in self._waiting if name in there} | there
+            return True
 
     def _end(self) -> Position:
         """Of all files that there are now."""
+        self._look()
         with self._lock:
-            self._look()
             return {"seq": len(self._journal) + len(self._waiting)}
 
     def _show_next(self, bytes_max: int) -> str | None:

@@ -64,6 +64,15 @@ class Taken:
         return sum(len(entry.parts) for entry in self.entries)
 
 
+@dataclass(frozen=True)
+class Tips:
+    """Where a stream ended at a moment, where the next batch began then, and how many records waited in between."""
+
+    base: Position
+    end: Position
+    waiting: int
+
+
 def identified(service: Service, stream: str, created_ms: int) -> tuple[Summary, Mapping[str, Shard]]:
     """The stream as it is, and its shards. 42704 where it is gone, 55000 where it is not the one of that creation."""
     shards = _shards(service, stream)
@@ -229,9 +238,8 @@ class Feed:
         return known is not None and known.first == shard.first
 
     # --- the end ----------------------------------------------------------------------------------------------------
-    def tips(self, since: float, timeout_s: float) -> tuple[Position, int] | None:
-        """Where the stream ended at a moment after ``since``, and how many records wait before that; None where it was
-        not read so far in time."""
+    def tips(self, since: float, timeout_s: float) -> Tips | None:
+        """At a moment after ``since``; None where the stream was not read so far in time."""
         with self._changed:
             self._note_use()
             self._changed.wait_for(lambda: self._at_tips(since) or self._hindrance() or self.failure, timeout_s)
@@ -239,7 +247,7 @@ class Feed:
                 return None
             marks = {c.shard: c.mark for c in self._kept()}
             waiting = sum(len(entry.parts) for c in self._cursors.values() for entry in c.waiting)
-            return make_position(self._created_ms, marks), waiting
+            return Tips(self.base, make_position(self._created_ms, marks), waiting)
 
     def _at_tips(self, since: float) -> bool:
         return self._relist_at is None and all(

@@ -59,11 +59,10 @@ class StreamHealth:
             return SourceHealth("ok")  # the next batch goes on behind them
         if feed.failure is not None:
             return _failed(feed.failure)
-        base = feed.base
         found = feed.tips(began, _TIPS_TIMEOUT_S)
         if found is not None:
-            self._positions.remember(base, found[0], found[1])
-            return SourceHealth("ok", latest=found[0])
+            self._positions.remember(found.base, found.end, found.waiting)
+            return SourceHealth("ok", latest=found.end)
         problem = feed.problem
         return SourceHealth("ok") if problem is None else SourceHealth("stalled", problem)
 

@@ -28,17 +28,20 @@ class SchemaBook:
         self._version = 1
 
     def known(self) -> KnownSchemas:
-        client = self._client()
+        self._turn_to(self._client())
         with self._lock:
-            if client is not self._asked:  # it may be another registry, whose ids mean other schemas
-                self._asked = client
-                self._schemas, self._absent, self._failed = {}, {}, None
-                self._version += 1
             old = [id_ for id_, at in self._absent.items() if self._clock() - at > limits.ABSENCE_KEPT_S]
             for id_ in old:
                 del self._absent[id_]
             self._version += bool(old)
             return KnownSchemas(self._version, tuple(self._schemas.values()), tuple(self._absent))
+
+    def _turn_to(self, client: RegistryClient) -> None:
+        with self._lock:
+            if client is not self._asked:  # it may be another registry, whose ids mean other schemas
+                self._asked = client
+                self._schemas, self._absent, self._failed = {}, {}, None
+                self._version += 1
 
     def fetch(self, ids: Iterable[int]) -> None:
         """All of them are known or absent after this; 08006 where the registry does not answer. It is given some time
@@ -50,7 +53,8 @@ class SchemaBook:
             raise failed[1]
         try:
             for id_ in wanted:
-                self._note(id_, self._client().schema(id_))
+                while not self._fetched(id_):
+                    pass
         except SqlError as error:
             with self._lock:
                 self._failed = (self._clock(), error)
@@ -65,9 +69,15 @@ class SchemaBook:
         with self._lock:
             self._wanted -= wanted
 
-    def _note(self, id_: int, found: RegisteredSchema | None) -> None:
+    def _fetched(self, id_: int) -> bool:
+        """False where another registry has taken the place of the one that was asked: its answer says nothing now."""
+        client = self._client()
+        self._turn_to(client)
+        found = client.schema(id_)
         schema = None if found is None else prepared(found)
         with self._lock:
+            if client is not self._asked:
+                return False
             self._failed = None
             self._version += 1
             if schema is None:
@@ -76,3 +86,4 @@ class SchemaBook:
                 self._absent[id_] = self._clock()
             else:
                 self._schemas[id_] = schema
+            return True

@@ -146,6 +146,81 @@ def test_an_entry_that_could_not_be_written_leaves_the_journal_as_it_was(
     assert FileJournal(tmp_path / "files.journal").between(0, 9) == [files[0], files[2]]
 
 
+def test_a_batch_does_not_wait_for_a_look_at_files_that_takes_long(
+    tmp_path: Path, reader: FileReader, streams: ExitStack, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As the list of objects of a service that answers late."""
+    add(tmp_path, "a.json")
+    streams.enter_context(reader.stream(MagicMock(), {"seq": 0}, records_per_trigger=0))
+    assert shown(tmp_path, 1) == ["a.json"]
+    asked, answered, look = threading.Event(), threading.Event(), DirectoryFiles.look
+
+    def late(files: DirectoryFiles, *known: Any) -> Any:
+        found = look(files, *known)
+        asked.set()
+        answered.wait(FOUND_WITHIN_S)
+        return found
+
+    monkeypatch.setattr(DirectoryFiles, "look", late)
+    ends: list[Any] = []
+    watch = threading.Thread(target=lambda: ends.append(reader.health.look({"seq": 0}).latest))
+    watch.start()
+    assert asked.wait(FOUND_WITHIN_S)
+    batch = threading.Thread(target=lambda: ends.append(reader.batch_end("", 0, {"seq": 0})))
+    batch.start()
+    batch.join(FOUND_WITHIN_S / 2)
+    waited = batch.is_alive()
+    answered.set()
+    watch.join(FOUND_WITHIN_S)
+    batch.join(FOUND_WITHIN_S)
+    assert (waited, ends) == (False, [{"seq": 1}, {"seq": 1}])
+
+
+def test_files_whose_entries_are_cut_during_a_look_wait_again(
+    tmp_path: Path, reader: FileReader, streams: ExitStack, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The look has left them out as read, and a batch that did not count is read again."""
+    add(tmp_path, "a.json")
+    with reader.stream(MagicMock(), {"seq": 0}, records_per_trigger=0):
+        assert shown(tmp_path, 1) == ["a.json"]
+    look, cut = DirectoryFiles.look, [False]
+
+    def late(files: DirectoryFiles, *known: Any) -> Any:
+        found = look(files, *known)
+        if not cut[0]:
+            cut[0] = True
+            reader.restart_at({"seq": 0})
+        return found
+
+    monkeypatch.setattr(DirectoryFiles, "look", late)
+    assert reader.health.look({"seq": 0}).latest == {"seq": 1}
+    assert cut == [True]
+
+
+def test_a_journal_that_is_cut_has_its_entries_meanwhile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A round of filling reads by it at that moment, and would pass over files; and the disk may be full."""
+    files = [VisibleFile(f"{name}.json", 1, 2) for name in "abc"]
+    journal, meanwhile = FileJournal(tmp_path / "files.journal"), []
+    journal.append(files)
+
+    def full(descriptor: int) -> None:
+        meanwhile.append(journal.between(0, 2))
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "fsync", full)
+        with pytest.raises(OSError, match="No space left"):
+            journal.truncate(2)
+    assert (meanwhile, journal.between(0, 9)) == ([files[:2]], files)
+    journal.truncate(2)
+    assert (journal.between(0, 9), list(journal.names), journal.number("b.json")) == (
+        files[:2],
+        ["a.json", "b.json"],
+        2,
+    )
+    assert FileJournal(tmp_path / "files.journal").between(0, 9) == files[:2]
+
+
 def test_the_end_that_was_told_is_that_of_the_files_that_were_there(
     tmp_path: Path, reader: FileReader, streams: ExitStack
 ) -> None:

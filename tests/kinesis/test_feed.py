@@ -159,7 +159,7 @@ def shaken(stream: Stream, consumer: Consumer, seed: int, changes: int) -> None:
     consumer.until(lambda: len(consumer.values) >= written)
     tips = consumer.open().tips(time.monotonic(), LONG_S)
     assert tips is not None
-    consumer.until(lambda: POSITIONS.reached(consumer.position, tips[0]))
+    consumer.until(lambda: POSITIONS.reached(consumer.position, tips.end))
     check_once_and_in_order(consumer.values, written)
 
 

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
 from mvserver.errors import SqlError
+from spark_sinks.kinesis.feed import Tips
+from spark_sinks.kinesis.health import StreamHealth
 from spark_sinks.kinesis.marks import Mark
 from spark_sinks.kinesis.positions import KinesisPositions
 
@@ -122,3 +125,21 @@ def test_positions_of_another_stream_of_the_same_name() -> None:
         with pytest.raises(SqlError) as refused:
             call(at(created=1, s0="TRIM"), at(created=2, s0="TRIM"))
         assert refused.value.sqlstate == "55000"
+
+
+def test_what_is_taken_while_the_end_is_asked_for_waits_no_more() -> None:
+    """The look waits for the next read of each shard; a batch may take records meanwhile, and others may come."""
+    begun, taken, tip = (at(s0=f"{sequence}@5") for sequence in (1, 31, 41))
+    positions = KinesisPositions()
+
+    def tips(since: float, timeout_s: float) -> Any:
+        positions.remember(begun, taken, 30)
+        feed.base = taken
+        return Tips(taken, tip, 10)
+
+    feed = SimpleNamespace(base=begun, failure=None, problem=None, note=lambda summary: None, tips=tips)
+    service = SimpleNamespace(summary_or_none=lambda stream: SimpleNamespace(created_ms=7))
+    health = StreamHealth(cast(Any, service), "s", positions, lambda: cast(Any, feed))
+    assert health.look(begun).latest == tip
+    assert positions.distance(taken, tip) == 10
+    assert positions.distance(begun, tip) == 40

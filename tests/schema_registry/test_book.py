@@ -94,6 +94,23 @@ def test_another_registry_has_other_schemas() -> None:
     assert [schema.text for schema in world.book.known().schemas] == ["other"]
 
 
+def test_an_answer_of_the_former_registry_that_comes_late_says_nothing_of_the_other() -> None:
+    """Another thread, which reads the same entity, has met the change meanwhile."""
+    former, other = Registry({1: "x"}), Registry({1: "other"})
+    world = World(former)
+    world.book.known()
+    answer = former.schema
+
+    def late(id_: int) -> RegisteredSchema | None:
+        world.registry = other
+        world.book.known()
+        return answer(id_)
+
+    former.schema = late  # type: ignore[method-assign]
+    world.book.fetch([1])
+    assert [schema.text for schema in world.book.known().schemas] == ["other"]
+
+
 def test_absent_ids_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(limits, "ABSENT_IDS_MAX", 3)
     world = World(Registry())

@@ -7,15 +7,21 @@ import dataclasses
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import duckdb
 import pytest
 
-from mvserver import limits
+from mvserver import limits, sqlstates
 from mvserver.errors import SqlError
+from mvserver.streaming.batch.evaluate import Evaluated
+from mvserver.streaming.pipeline import source_watch
+from mvserver.streaming.pipeline.evaluated_batch import EvaluatedBatch, Share
 from mvserver.streaming.pipeline.idleness import Idleness
+from mvserver.streaming.pipeline.source_watch import SourceWatch
 from mvserver.streaming.push.push_states import pushed
+from spark_sinks.base import SourceHealth
 from tests.streaming.test_windows import tumble
 from tests.streaming.windows import Event, WindowedView, World, target
 
@@ -159,3 +165,41 @@ def test_the_failure_of_a_query_that_was_taken_away_is_not_its_successors(world:
         "q0": "22012: division by zero in q0",
         "q1": None,
     }
+
+
+def test_a_round_from_a_topic_that_was_made_anew_counts_for_nothing(world: World) -> None:
+    """It was asked for before the round was read, and a connector reads on in the new topic without a word."""
+
+    def confirm(position: Any) -> None:
+        raise SqlError(sqlstates.OBJECT_NOT_IN_PREREQUISITE_STATE, 'topic "t" was deleted and created again')
+
+    world.reader.confirm = confirm
+    (first, _), end = world.running.all(), {"0": 5, "1": 5}
+    part = Evaluated((), (), {}, 0, None), [Share(first, first.position, end, 5)]
+    with pytest.raises(SqlError, match="created again"):
+        world.committer._commit(EvaluatedBatch(None, [part]))
+    assert first.position == {"0": 0, "1": 0}
+    assert {row.query_id: row.position for row in world.writer.ledger_subscribers()}["q0"] == {"0": 0, "1": 0}
+
+
+def test_a_source_that_does_not_answer_has_no_idle_partitions(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Records may wait where it cannot be reached: they would be late for windows that are closed meanwhile."""
+    now, end = [0.0], {"0": 2, "1": 0}
+    monkeypatch.setattr(source_watch, "time", SimpleNamespace(time=lambda: now[0], monotonic=lambda: now[0]))
+    answer = SourceHealth("ok", latest=end)
+    world.reader.health = SimpleNamespace(look=lambda position: answer)
+    watch = SourceWatch(world.running, world.reader, interval_s=1.0, stopping=threading.Event())
+    for subscriber in world.running.all():
+        subscriber.idleness = Idleness(5.0, lambda: now[0])
+    watch._look(1, {})
+    feed(world, Event(0, 0, "a", 5, 1 * S), Event(0, 1, "a", 5, 30 * S))
+    now[0], answer = 6.0, SourceHealth("stalled", "the leader of partition 1 does not answer")
+    watch._look(2, {})
+    assert world.idle() == []
+    answer = SourceHealth("ok")  # it has not been read so far in time
+    watch._look(3, {})
+    assert (world.idle(), outbox(world)) == ([], [])
+    answer = SourceHealth("ok", latest=end)
+    watch._look(4, {})
+    assert world.idle() == ["q0", "q1"]
+    assert [row[:4] for row in world.rows(1)] == [(0, 10 * S, "a", 1)]

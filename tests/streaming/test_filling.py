@@ -13,10 +13,12 @@ import pytest
 from mvserver import sqlstates
 from mvserver.errors import SqlError
 from mvserver.streaming.pipeline import filler, pipeline
+from mvserver.streaming.pipeline.committer import Committer
 from mvserver.streaming.pipeline.filler import Filler
 from mvserver.streaming.pipeline.running_state import RunningState
 from mvserver.streaming.pipeline.subscribers import Subscriber
 from mvserver.streaming.spark.batch_watch import BatchOverran
+from mvserver.streaming.spark.session import SparkGate
 from spark_sinks.duckdb.ledger.damage import DamageWatch
 
 WITHIN_S = 10.0
@@ -162,3 +164,39 @@ def test_a_view_is_not_read_along_where_spark_may_end_of_what_it_lacks() -> None
     assert state.joins(view, {"at": 20_000})
     suspect[0] = True
     assert not state.joins(view, {"at": 20_000})
+
+
+def test_a_round_that_is_given_up_with_its_generation_is_not_waited_for() -> None:
+    """The next generation begins before the round looks whether the last one has ended."""
+    positions = SimpleNamespace(
+        distance=lambda start, end: end["at"] - start["at"], limit=lambda start, end, records: end,
+        advance=lambda start, end: end,
+    )  # fmt: skip
+    reader: Any = SimpleNamespace(positions=positions, rounds=None, batch=lambda *_: None)
+    state, stopping = RunningState(reader, cast(Any, Failures()), records_max=10), threading.Event()
+    view = Subscriber(cast(Any, SimpleNamespace(query_id="q")), 1, {"at": 0}, cast(Any, None))
+    state.subscribers, state.position = {"q": view}, {"at": 3}
+    committer = Committer(state, reader, cast(Any, None), lambda query_ids: None)
+    state.error = OSError("a commit failed")
+    put = committer.put
+
+    def put_and_begin_anew(batch: Any) -> None:
+        put(batch)
+        committer.settle()
+        state.error = None
+
+    committer.put = put_and_begin_anew  # type: ignore[method-assign]
+    session = SimpleNamespace(sparkContext=SimpleNamespace(defaultParallelism=2))
+    filling = Filler(
+        state, reader, cast(Any, SimpleNamespace(evaluate=lambda frame, shares, records, tasks_max: (None, shares))),
+        committer, session=lambda given_up: cast(Any, session), gate=SparkGate(), end_of_look=lambda number: None,
+        stopping=stopping,
+    )  # fmt: skip
+    thread = threading.Thread(target=filling._fill_round, args=([view],))
+    thread.start()
+    try:
+        thread.join(WITHIN_S)
+        assert not thread.is_alive()
+    finally:
+        stopping.set()
+        thread.join(WITHIN_S)

@@ -27,7 +27,7 @@ from mvserver.streaming.queries.orphan_clean_up import OrphanCleanUp
 from mvserver.streaming.queries.outgoing import Rows
 from mvserver.streaming.queries.record_form import RecordForm
 from mvserver.streaming.queries.running import RunningQuery
-from spark_sinks.base import Position
+from spark_sinks.base import Position, SourceHealth
 from spark_sinks.duckdb.ledger.ledger import HistoryRow
 from spark_sinks.duckdb.ledger.sink_position import SinkPosition
 from spark_sinks.duckdb.writer import Writer
@@ -164,6 +164,49 @@ def test_what_a_query_needs_is_asked_while_it_is_settled_anew(writer: Writer) ->
     assigned.set()
     thread.join()
     assert source.needed == [[{"lsn": 1}]]
+
+
+def test_a_query_that_has_written_on_meanwhile_lacks_nothing(writer: Writer) -> None:
+    """What it had read went out of its source while that was asked for it."""
+    source = Changing()
+    running = writing(source, writer, "earliest")
+    running._position, found = {"lsn": 1}, SourceHealth("failed", "changes from 1 on are gone", {"lsn": 9})
+
+    def look(position: Position) -> SourceHealth:
+        running._position = {"lsn": 5}
+        return found
+
+    source.health.look = look
+    running._look({"lsn": 1})
+    assert running.failure is None
+    running._look({"lsn": 5})
+    assert running.failure == "changes from 1 on are gone"
+
+
+def test_a_source_that_cannot_be_told_what_is_durable_is_told_later(writer: Writer) -> None:
+    source = Changing()
+    running = writing(source, writer, "earliest")
+    running._services = cast(Any, SimpleNamespace(health_interval_s=0.01, writer=writer))
+    running._position = {"lsn": 1}
+    source.health.look = lambda position: SourceHealth("ok", latest={"lsn": 9})
+    told, stalled = threading.Semaphore(0), []
+
+    def release(positions: Callable[[], Sequence[Position]]) -> None:
+        stalled.append(running._stalled)
+        told.release()
+        if len(stalled) == 1:
+            raise OSError(5, "Input/output error")
+
+    source.release = release  # type: ignore[method-assign]
+    thread = threading.Thread(target=running._watch)
+    thread.start()
+    try:
+        assert told.acquire(timeout=WITHIN_S)
+        assert told.acquire(timeout=WITHIN_S)
+    finally:
+        running._stopping.set()
+        thread.join(WITHIN_S)
+    assert "Input/output error" in (stalled[1] or "")
 
 
 # --- a view that joins a batch ----------------------------------------------------------------------------------------

@@ -8,6 +8,7 @@ import pytest
 
 from mvserver.errors import SqlError
 from spark_sinks.duckdb.batch_plans import BatchCommit, Move
+from spark_sinks.duckdb.ledger import ledger as ledgers
 from spark_sinks.duckdb.ledger.ledger import HISTORY_ROWS_MAX, LedgerEntry, decode, encode
 from tests.streaming.states import Fed, rejected, target, writer_in
 
@@ -119,6 +120,17 @@ def test_history_is_bounded(tmp_path: Path) -> None:
         assert not writer.commit(
             BatchCommit(entry(HISTORY_ROWS_MAX * 2 - 1, HISTORY_ROWS_MAX * 2 - 1, HISTORY_ROWS_MAX * 2))
         )
+
+
+def test_history_is_bounded_over_short_generations(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A topic whose lanes change often, or a source that stalls often, begins one after the other."""
+    monkeypatch.setattr(ledgers, "HISTORY_ROWS_MAX", 5)
+    with writer_in(tmp_path) as (_, writer):
+        for number in range(20):
+            with writer.transaction() as ledger:
+                generation = ledger.begin_generation("p", {"at": number})
+            writer.commit(BatchCommit(entry(0, number, number + 1, generation)))
+        assert [row[1] for row in writer.batches()] == [*range(generation, generation - 6, -1)]
 
 
 def test_a_failure_after_the_rows_leaves_nothing(tmp_path: Path) -> None:

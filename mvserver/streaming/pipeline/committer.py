@@ -51,6 +51,7 @@ class Committer:
                 continue
             self.pace.queued()
             return
+        batch.done.set()  # the error may be gone before who waits for the batch looks for it
 
     def settle(self) -> None:
         """Returns when all that was put is committed or given up."""
@@ -82,8 +83,9 @@ class Committer:
                 self._queue.task_done()
 
     def _commit(self, batch: EvaluatedBatch) -> None:
-        if batch.entry is not None:
-            self._reader.confirm(batch.entry.start)
+        start = batch.start
+        if start is not None:
+            self._reader.confirm(start)
         shares = self._write(batch)
         written = set(map(id, shares))
         filled = []
@@ -165,7 +167,7 @@ class Committer:
                 subscriber = share.subscriber
                 state = watched_state(subscriber.target)
                 if state is not None:
-                    subscriber.standing = standing(subscriber, share.end, self._reader, self._state.latest)
+                    subscriber.standing = standing(subscriber, share.end, self._reader, self._state)
                     found.append(Advance(subscriber.standing, state, subscriber.target.keeper))
         return tuple(found)
 

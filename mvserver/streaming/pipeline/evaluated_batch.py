@@ -31,6 +31,13 @@ class EvaluatedBatch:
     done: threading.Event = field(default_factory=threading.Event)
 
     @property
+    def start(self) -> Position | None:
+        """From where it was read; a round is for queries that stand together. None where it is for nobody."""
+        if self.entry is not None:
+            return self.entry.start
+        return next((shares[0].start for _, shares in self.parts if shares), None)
+
+    @property
     def records(self) -> int:
         """How many were read for it; the shares of a part are of the same records."""
         return sum(shares[0].records for _, shares in self.parts if shares)

@@ -18,8 +18,11 @@ class Idleness:
         self._clock = clock
         self._moved: dict[str, tuple[int, float]] = {}  # how far a partition was read, and since when
 
-    def idle(self, read: Mapping[str, int], latest: Mapping[str, int] | None) -> frozenset[str]:
-        """``latest`` is where the source ended when it was last asked, None where it has not said so."""
+    def idle(
+        self, read: Mapping[str, int], latest: Mapping[str, int] | None, seen_at: float | None = None
+    ) -> frozenset[str]:
+        """``latest`` is where the source ended when it last said so, None where it has not; asked at ``seen_at``,
+        by default now. What has come since is not known: a source that does not answer has no idle partitions."""
         now = self._clock()
         for partition, place in read.items():
             known = self._moved.get(partition)
@@ -27,8 +30,9 @@ class Idleness:
                 self._moved[partition] = (place, now)
         if self._timeout_s is None or latest is None:
             return frozenset()
+        until = now if seen_at is None else seen_at
         return frozenset(
             partition
             for partition, place in read.items()
-            if now - self._moved[partition][1] >= self._timeout_s and place >= latest.get(partition, 0)
+            if until - self._moved[partition][1] >= self._timeout_s and place >= latest.get(partition, 0)
         )

@@ -19,7 +19,7 @@ def watched_state(target: Target) -> State | None:
     return target.state if watermark_rule(target.state) is not None else None
 
 
-def standing(subscriber: Subscriber, end: Position, reader: SourceReader, latest: Position | None) -> Standing:
+def standing(subscriber: Subscriber, end: Position, reader: SourceReader, running: RunningState) -> Standing:
     """When the view has read up to ``end``. Under the pipeline's lock."""
     rows = reader.logged
     if rows is not None and rows.log.marked:
@@ -28,8 +28,9 @@ def standing(subscriber: Subscriber, end: Position, reader: SourceReader, latest
         timeout_ms = subscriber.target.plan.scan.idle_timeout_ms
         subscriber.idleness = Idleness(None if timeout_ms is None else timeout_ms / 1000)
     read = reader.positions.partitions(end)
-    ends = None if latest is None else reader.positions.partitions(latest)
-    return Standing(subscriber.query_id, tuple(sorted(read)), subscriber.idleness.idle(read, ends))
+    ends = None if running.latest is None else reader.positions.partitions(running.latest)
+    idle = subscriber.idleness.idle(read, ends, running.latest_at)
+    return Standing(subscriber.query_id, tuple(sorted(read)), idle)
 
 
 def close_idle(running: RunningState, reader: SourceReader, writer: Writer) -> list[str]:
@@ -49,7 +50,7 @@ def close_idle(running: RunningState, reader: SourceReader, writer: Writer) -> l
 
 def _moves(subscriber: Subscriber, state: State, running: RunningState, reader: SourceReader, writer: Writer) -> bool:
     with running.lock:
-        now = standing(subscriber, subscriber.position, reader, running.latest)
+        now = standing(subscriber, subscriber.position, reader, running)
         known = frozenset() if subscriber.standing is None else subscriber.standing.idle  # none since it has started
     if not running.has(subscriber) or (now.log is None and known == now.idle):
         return False

@@ -226,11 +226,12 @@ class Pipeline:
                 subscriber.fill_look = self._watch.ask()  # what was last seen may be older than the query
             self._state.add(subscriber)
 
-    def remove(self, query_id: str) -> None:
+    def remove(self, query_id: str) -> Subscriber | None:
         """The subscriber gets no further batch; one under way leaves it out at its commit."""
         with self._state.lock:
-            self._state.subscribers.pop(query_id, None)
+            removed = self._state.subscribers.pop(query_id, None)
             self._evaluator.forget()
+            return removed
 
     def fail(self, subscriber: Subscriber, error: SqlError) -> None:
         """It fails where it stands; the others go on."""
@@ -241,6 +242,8 @@ class Pipeline:
             subscriber = self._state.subscribers[query_id]
             subscriber.failure, subscriber.terminated = None, False
             subscriber.claimed = subscriber.position
+            if self._state.stands_elsewhere(subscriber):
+                subscriber.unverified = True  # it fails alone, before a batch meets it
             subscriber.skip_rejected_until = (self._state.next or self._state.latest) if skip_rejected else None
             self._state.changed.notify_all()
         with self._services.writer.transaction() as ledger:
@@ -280,6 +283,8 @@ class Pipeline:
         """Whether it ended for the other lane alone, which goes on at once."""
         guard = self._services.guard
         self._committer.settle()  # what was evaluated is committed or given up: the ledger is the truth from here
+        if self._state.error is not None:
+            self._state.follow_ledger(self.id)
         self._state.error = None  # what ended the last generation explains nothing that fails from here on
         self._state.verify_new()
         with self._state.lock:

@@ -51,6 +51,7 @@ class RunningState:
         self.stalled: str | None = None
         self.silence: str | None = None  # as the source's last look at itself said it
         self.latest: Position | None = None
+        self.latest_at: float | None = None  # when the source was asked that, by time.monotonic
         self.running = False
         self.last_batch_at: float | None = None  # when the last live batch was taken, by time.monotonic
         self.rate = Rate()  # of the records that are committed, each counted once however many views it is for
@@ -179,6 +180,23 @@ class RunningState:
             self.subscribers[subscriber.query_id] = subscriber
             self.changed.notify_all()
 
+    def follow_ledger(self, pipeline_id: str) -> None:
+        """After an error, which may have come behind a commit: what the ledger has counts, whoever was told of it. A
+        query that has taken nothing yet stands where it was settled, of which the ledger knows nothing."""
+        rows = {row.query_id: row for row in self._writer.ledger_subscribers()}
+        position = self._writer.pipeline_position(pipeline_id)
+        with self.lock:
+            if self.position is not None and position is not None:
+                self.position = position
+            for subscriber in filter(lambda each: each.kept, self.subscribers.values()):
+                row = rows.get(subscriber.query_id)
+                if row is None or row.version != subscriber.version or row.epoch == 0:
+                    continue
+                if encode(row.position) != encode(subscriber.position):
+                    subscriber.position = row.position
+                    subscriber.changed()
+            self.changed.notify_all()
+
     def verify_new(self) -> None:
         """A view whose state was lost is rebuilt only where its source still has all that it was made of. Those that
         begin with all that there is begin together."""
@@ -192,6 +210,21 @@ class RunningState:
                     raise
                 self.fail(subscriber, error)
             subscriber.unverified = False
+
+    def stands_elsewhere(self, subscriber: Subscriber) -> bool:
+        """Whether it stands in a source that was made anew since, and the pipeline reads the new one: no place in the
+        one can be compared with a place in the other."""
+        with self.lock:
+            others = [self.position, *(each.position for each in self.wanted() if each is not subscriber)]
+        try:
+            for other in others:
+                if other is not None:
+                    self._reader.positions.reached(subscriber.position, other)
+        except SqlError as error:
+            if error.sqlstate != sqlstates.OBJECT_NOT_IN_PREREQUISITE_STATE:
+                raise
+            return True
+        return False
 
     def _is_settled(self, subscriber: Subscriber) -> bool:
         held = self._reader.held

@@ -104,11 +104,12 @@ class SourceWatch:
             self._state.stalled = words_of(error)
 
     def _look(self, number: int, known: Position) -> None:
-        began = time.time()
+        began, began_at = time.time(), time.monotonic()
         health = health_of(self._reader, known)
         with self._state.lock:
             if health.latest is not None or health.state == "failed":
                 self._state.latest = health.latest  # of a source that has failed the former end means nothing
+                self._state.latest_at = began_at
             self._state.silence = health.cause if health.state == "stalled" else None
             if health.state == "stalled":
                 self._state.stalled = health.cause

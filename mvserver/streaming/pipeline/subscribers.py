@@ -80,7 +80,7 @@ class Subscriber:
     fill_look: int = 0  # number of the look at the source, begun after it came, that says how far it has to be filled
     fill_target: Position | None = None
     fill_records: int | None = None  # about how many there were to read, when the target was set
-    unverified: bool = False  # its state is new: before anything is read, the source must have all that it starts from
+    unverified: bool = False  # before anything is read for it, the source must have all that it starts from
     failure: str | None = None
     terminated: bool = False
     note: str | None = None

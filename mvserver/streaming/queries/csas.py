@@ -36,6 +36,7 @@ from mvserver.streaming.spark.guard import Range
 from mvserver.streaming.spark.isolation import IsolatedError
 from mvserver.streaming.spark.state import SparkLostError, SparkState
 from spark_sinks.base import KeptPosition, Position, RefusedLetterError, SourceReader
+from spark_sinks.duckdb.ledger.ledger import encode
 
 _log = logging.getLogger(__name__)
 _RENEW_S = 86_400.0  # brokers forget a group's position some days after its last commit
@@ -353,17 +354,23 @@ class SinkQuery:
 
     def _watch(self) -> None:
         while not self._stopping.is_set():
-            if self._position is not None:
-                if self._failure is None:  # else nobody reads it: the source is left in peace
-                    self._look(self._position)
-                self._release()
+            position = self._position
+            if position is not None:
+                try:
+                    if self._failure is None:  # else nobody reads it: the source is left in peace
+                        self._look(position)
+                    self._release()
+                except Exception as error:  # noqa: BLE001 - shown as the query's state; the next look tries again
+                    self._stalled = words_of(error)
+                    _log.exception("the source of query %s could not be looked after", self._query.id)
             self._stopping.wait(self._services.health_interval_s)
 
     def _look(self, position: Position) -> None:
         health = health_of(self._reader, position)
         self._latest = health.latest or self._latest
         if health.state == "failed":
-            self._failure = self._failure or health.cause
+            if self._position is not None and encode(self._position) == encode(position):  # else it has read on since
+                self._failure = self._failure or health.cause
         elif health.state == "stalled":
             self._stalled = health.cause
         elif self._running:

@@ -99,6 +99,12 @@ class DerivedSource:
             (feed for feed in self.feeds if feed.pipeline in self.pipelines), key=lambda feed: -len(feed.node.path)
         )
 
+    def ask_remaining(self, start_position: str) -> None:
+        """Raises what keeps a source from saying what it still has of what the query begins with."""
+        for feed, start in zip(self.leaves, json.loads(start_position)["sources"], strict=True):
+            reader = feed.pipeline.reader
+            reader.health.remaining(reader.adopt(start, fresh=False))
+
     def confirmed_at(self, query: Subscriber) -> float | None:
         """The latest moment of which the query is known to have all that its sources had."""
         moments = [feed.pipeline.confirmed_at(feed.subscriber) for feed in self.leaves]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -94,11 +94,11 @@ class EngineServices:
             raise SqlError(sqlstates.UNDEFINED_OBJECT, f'stream "{stream.name}" has no store')
         return store, stream
 
-    def store_versions(self, query: Query) -> tuple[float, ...]:
-        """When the stores of its source and sink were last changed: their properties are in every connection."""
+    def store_versions(self, query: Query) -> Mapping[str, float]:
+        """When the stores of its sources and sink were changed, by id: their properties are in every connection."""
         ids = [self.relation(relation_id).store_id for relation_id in (*query.source_ids, query.sink_id)]
         stores = [self.catalog.stores.by_id(store_id) for store_id in ids if store_id is not None]
-        return tuple(store.updated_at for store in stores if store is not None)
+        return {store.id: store.updated_at for store in stores if store is not None}
 
     def ledger_row(self, query_id: str) -> SubscriberRow | None:
         """What the ledger has of a query; None for one that is new, or that keeps no rows."""
@@ -106,6 +106,13 @@ class EngineServices:
 
     def next_version(self, query: Query) -> Query:
         """Notes in the catalog that its state is to be built anew."""
-        with self.catalog.transaction():
-            self.catalog.queries.set_start(query.id, query.start_position, query.definition_version + 1)
+        self._set_version(query, query.definition_version + 1)
         return self.catalog.queries.get(query.id)
+
+    def same_version(self, query: Query) -> None:
+        """Takes that back: what ``query`` was before counts again."""
+        self._set_version(query, query.definition_version)
+
+    def _set_version(self, query: Query, version: int) -> None:
+        with self.catalog.transaction():
+            self.catalog.queries.set_start(query.id, query.start_position, version)

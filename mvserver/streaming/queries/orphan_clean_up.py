@@ -56,13 +56,18 @@ class OrphanCleanUp:
             feed.pipeline.remove(feed.subscriber.query_id)
         if known.pipeline is not None:
             known.pipeline.remove(known.query.id)
-        with writer.transaction() as ledger:  # behind the last batch that it was in
-            for query_id in (known.query.id, *(feed.subscriber.query_id for feed in feeds)):
-                ledger.drop_subscriber(query_id)
-            if known.subscriber is not None:
-                target, tables = known.subscriber.target, () if known.derived is None else known.derived.tables
-                writer.drop_state((*layout_of(target).tables, *tables), target.view_id)
-        for feed in feeds:
+        try:
+            with writer.transaction() as ledger:  # behind the last batch that it was in
+                for query_id in (known.query.id, *(feed.subscriber.query_id for feed in feeds)):
+                    ledger.drop_subscriber(query_id)
+                if known.subscriber is not None:
+                    target, tables = known.subscriber.target, () if known.derived is None else known.derived.tables
+                    writer.drop_state((*layout_of(target).tables, *tables), target.view_id)
+        finally:  # what is left in the file is swept with the next statement, which finds no more what read for it
+            self._leave_sources(known)
+
+    def _leave_sources(self, known: RunningQuery) -> None:
+        for feed in known.feeds:
             self._sources.leave(feed.pipeline, feed.subscriber.target.plan.scan.relation_id)
         if known.pipeline is not None and known.subscriber is not None:
             self._sources.leave(known.pipeline, known.subscriber.target.plan.scan.relation_id)

@@ -6,12 +6,15 @@ it ends in threads of its own, and the turn of the statement is not held meanwhi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
 from mvserver import sqlstates
 from mvserver.errors import SqlError
 from mvserver.streaming.pipeline.held_history import EndedReaders
+from mvserver.streaming.pipeline.pipeline import Pipeline
+from mvserver.streaming.pipeline.subscribers import Subscriber
+from mvserver.streaming.queries.engine_services import EngineServices
 from mvserver.streaming.queries.running import RunningQuery
 from mvserver.streaming.queries.source_pipelines import SourcePipelines
 
@@ -19,12 +22,15 @@ from mvserver.streaming.queries.source_pipelines import SourcePipelines
 class Renewals:
     """All calls are made in the turn of a statement. ``take_up`` is called behind it, when a query has ended."""
 
-    def __init__(self, sources: SourcePipelines, ended: EndedReaders, take_up: Callable[[], None]) -> None:
+    def __init__(
+        self, services: EngineServices, sources: SourcePipelines, ended: EndedReaders, take_up: Callable[[], None]
+    ) -> None:
+        self._services = services
         self._sources = sources
         self._ended = ended
         self._take_up = take_up
 
-    def begin(self, known: RunningQuery, versions: Sequence[float]) -> None:
+    def begin(self, known: RunningQuery, versions: Mapping[str, float]) -> None:
         """Tells what it has to end. ``versions`` are those of its stores now."""
         known.ending = (*self._end_writing(known), *self._end_reading(known, versions))
         self._ended.end(f"{known.query.id}/renewal", partial(self._finish, known.ending))
@@ -45,21 +51,28 @@ class Renewals:
         self._ended.end(known.query.id, writing.stop)
         return (known.query.id,)
 
-    def _end_reading(self, known: RunningQuery, versions: Sequence[float]) -> Sequence[str]:
-        """Over a join the pipelines of its own, and those of the sources whose stores have changed; the others lose
-        their sides."""
-        if known.derived is None:
-            stopped = [] if known.pipeline is None else [known.pipeline]
-        else:
-            stopped = list(known.derived.pipelines)
-            for feed, before, now in zip(known.derived.leaves, known.store_versions, versions, strict=False):
-                if before != now:
-                    stopped.append(feed.pipeline)
-                else:
-                    feed.pipeline.remove(feed.subscriber.query_id)
+    def _end_reading(self, known: RunningQuery, versions: Mapping[str, float]) -> Sequence[str]:
+        """The pipelines of its own, and those that read what has changed. What reads another store goes on for the
+        other queries that read by it."""
+        changed = {store_id for store_id, moment in known.store_versions.items() if versions.get(store_id) != moment}
+        stopped = [] if known.derived is None else list(known.derived.pipelines)
+        for pipeline, subscriber in _reading(known):
+            store, _ = self._services.stored(subscriber.target.plan.scan.relation_id)
+            pipeline.remove(subscriber.query_id)
+            if store.id in changed or not pipeline.subscribers:
+                stopped.append(pipeline)
         for pipeline in stopped:
             self._sources.end(pipeline)
         return [pipeline.id for pipeline in stopped]
+
+
+def _reading(known: RunningQuery) -> Sequence[tuple[Pipeline, Subscriber]]:
+    """What of a query reads stores."""
+    if known.derived is not None:
+        return [(feed.pipeline, feed.subscriber) for feed in known.derived.leaves]
+    if known.pipeline is None or known.subscriber is None:
+        return []
+    return [(known.pipeline, known.subscriber)]
 
 
 def refuse_renewed(known: RunningQuery) -> None:

@@ -7,8 +7,8 @@ what is in it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from catalog.model import Query
 from mvserver import sqlstates
@@ -42,7 +42,7 @@ class RunningQuery:
     subscriber: Subscriber | None = None
     sink: SinkQuery | None = None
     broken: str | None = None  # why it could not be set up
-    store_versions: tuple[float, ...] = ()
+    store_versions: Mapping[str, float] = field(default_factory=dict)
     ending: tuple[str, ...] | None = None  # what of it ends since a store was changed, before it is taken up again
     derived: DerivedSource | None = None  # what is below it, where its scan is a join
     forget_output: Callable[[], None] | None = None  # once it is dropped, of one that writes to a stream

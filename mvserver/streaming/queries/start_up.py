@@ -84,13 +84,16 @@ class StartUp:
         except Exception as error:  # shown as FAILED; the queries after it are taken up all the same
             if self._services.writer.damage.notice(error):
                 raise
-            if isinstance(error, SqlError):
-                _log.warning("query %s cannot be set up: %s", query.id, error)
-                running.broken = str(error)
-            else:
-                _log.exception("query %s cannot be set up", query.id)
-                running.broken = f"internal error: {error!r}"
+            self._note_broken(running, error)
         return running
+
+    def _note_broken(self, running: RunningQuery, error: Exception) -> None:
+        if isinstance(error, SqlError):
+            _log.warning("query %s cannot be set up: %s", running.query.id, error)
+            running.broken = str(error)
+        else:
+            _log.exception("query %s cannot be set up", running.query.id)
+            running.broken = f"internal error: {error!r}"
 
     # --- its rows are kept ------------------------------------------------------------------------------------------
     def _adopt_view(self, running: RunningQuery, row: SubscriberRow | None) -> None:
@@ -226,19 +229,41 @@ class StartUp:
         position, note = pipeline.reader.health.remaining(first)
         query = self._services.next_version(known.query)
         version = query.definition_version
-        pipeline.remove(query_id)
+        before = pipeline.remove(query_id)
         target = build_target(query_id, old.view_id, version, old.plan)
         writer = self._services.writer
-        with writer.transaction() as ledger:
-            writer.create_state(target.state, layout_of(target))
-            writer.drop_state(old.state.tables, None)
-            ledger.add_subscriber(query_id, version, pipeline.id, position, note)
-            self._watched.take_up_within(query, target)
+        try:
+            with writer.transaction() as ledger:
+                writer.create_state(target.state, layout_of(target))
+                writer.drop_state(old.state.tables, None)
+                ledger.add_subscriber(query_id, version, pipeline.id, position, note)
+                self._watched.take_up_within(query, target)
+        except Exception as error:
+            self._go_back(known, pipeline, before, error)
+            raise
         subscriber = Subscriber(target, version, position, target.plan.scan.error_handling, note=note)
         known.query, known.subscriber = query, subscriber
         pipeline.add(subscriber)
 
+    def _go_back(self, known: RunningQuery, pipeline: Pipeline, before: Subscriber | None, error: Exception) -> None:
+        """The view has its rows still, and takes records on from where it stands. Where not even that can be noted, its
+        query says why it stands still."""
+        try:
+            self._services.same_version(known.query)
+        except Exception as hindrance:  # noqa: BLE001 - what has failed first is raised
+            _log.warning("query %s cannot go back to its rows: %s", known.query.id, hindrance)
+            known.pipeline = known.subscriber = None
+            self._note_broken(known, error)
+            return
+        if before is not None:
+            before.claimed = before.position
+            pipeline.add(before)
+
     def rebuild_derived(self, renewed: RunningQuery) -> None:
-        """The same for a view over a join, of which nothing is left that ran."""
-        with self._sources.making():
-            self._adopt_derived(renewed, self._services.compile_query(renewed.query), rebuilt=True)
+        """The same for a view over a join, of which nothing is left that ran. What hinders it is shown as its cause."""
+        try:
+            with self._sources.making():
+                self._adopt_derived(renewed, self._services.compile_query(renewed.query), rebuilt=True)
+        except Exception as error:
+            self._note_broken(renewed, error)
+            raise

@@ -143,12 +143,30 @@ class Ledger:
     def begin_generation(self, pipeline_id: str, position: Position) -> int:
         """A new checkpoint starts at ``position``; returns its generation number."""
         self._pipelines.pop(pipeline_id, None)
+        self._forget_batches(pipeline_id)
         rows = self._cursor.execute(
             'INSERT INTO "_ledger".pipelines VALUES ($1, 1, $2, 0) ON CONFLICT (pipeline_id) '
             "DO UPDATE SET generation = generation + 1, position = excluded.position RETURNING generation",
             [pipeline_id, encode(position)],
         ).fetchall()
         return int(rows[0][0])
+
+    def _forget_batches(self, pipeline_id: str) -> None:
+        """A generation may end long before it has made enough of them to forget older ones."""
+        first_beyond = self._cursor.execute(
+            'SELECT generation, batch_id FROM "_ledger".batches WHERE pipeline_id = $1 '
+            "ORDER BY generation DESC, batch_id DESC LIMIT 1 OFFSET $2",
+            [pipeline_id, HISTORY_ROWS_MAX],
+        ).fetchall()
+        for generation, batch_id in first_beyond:
+            self._forget_until(pipeline_id, generation, batch_id)
+
+    def _forget_until(self, pipeline_id: str, generation: int, batch_id: int) -> None:
+        self._cursor.execute(
+            'DELETE FROM "_ledger".batches WHERE pipeline_id = $1 AND '
+            "(generation < $2 OR (generation = $2 AND batch_id <= $3))",
+            [pipeline_id, generation, batch_id],
+        )
 
     def subscribers(self) -> list[SubscriberRow]:
         rows = self._cursor.execute(
@@ -249,11 +267,7 @@ class Ledger:
             [entry.pipeline_id, entry.generation, entry.batch_id, encode(entry.start), end, entry.records],
         )
         if entry.batch_id % HISTORY_ROWS_MAX == HISTORY_ROWS_MAX - 1:
-            self._cursor.execute(
-                'DELETE FROM "_ledger".batches WHERE pipeline_id = $1 AND '
-                "(generation < $2 OR (generation = $2 AND batch_id <= $3))",
-                [entry.pipeline_id, entry.generation, entry.batch_id - HISTORY_ROWS_MAX],
-            )
+            self._forget_until(entry.pipeline_id, entry.generation, entry.batch_id - HISTORY_ROWS_MAX)
 
     def move_subscribers(self, query_ids: Sequence[str], position: Position) -> None:
         if query_ids:
