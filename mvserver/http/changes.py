@@ -104,9 +104,13 @@ class Changes:
         if found is None:
             text = f"SELECT * FROM {quoted(view.schema)}.{quoted(view.name)}"
             run = StatementRun(self._backend, login, Request(text, database=view.database))
-            async with self._workers.supervise(run) as supervised:
-                await supervised.step(run.prepare)
-                fields = run.fields or ()
+            try:
+                async with self._workers.supervise(run) as supervised:
+                    await supervised.step(run.prepare)
+                    fields = run.fields or ()
+            except SqlError as error:
+                error.position = None  # in a text that the client has not written
+                raise
             visible = await self._workers.call(
                 self._views.visible_rows, view.database, view.schema, view.name, login.role, login.claims
             )

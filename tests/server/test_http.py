@@ -105,6 +105,22 @@ def test_rows_in_each_format_are_the_same(http: httpx2.Client) -> None:
     assert table.schema.field("q").metadata[b"postgresql.type"] == b"numeric"
 
 
+def test_arrays_of_more_dimensions_than_the_query_has_are_refused(
+    http: httpx2.Client, root: psycopg.Connection[Any]
+) -> None:
+    """Their rows were texts like "[a]", and what was compared with them was not found."""
+    table = [["/home"], ["/about"]]
+    assert sql(http, "SELECT $1::text[][] AS x", table).json()["rows"] == [{"x": table}]
+    for text in ("SELECT $1::text[]", "SELECT unnest($1::text[])", "SELECT 1 AS x WHERE '/home' = ANY($1)"):
+        answer = sql(http, text, table)
+        assert (answer.status_code, answer.json()["code"]) == (400, "0A000"), answer.text
+        asked_ = text.replace("$1", "%s").encode()
+        for prepare in (False, True, True):
+            with pytest.raises(psycopg.errors.FeatureNotSupported, match="has more than one dimension"):
+                root.execute(asked_, (table,), prepare=prepare)
+        assert root.execute(asked_, (["/home"],), prepare=True).fetchall()
+
+
 def test_empty_results_have_their_shape(http: httpx2.Client) -> None:
     text = "SELECT 1 AS a, 'x' AS b WHERE false"
     assert sql(http, text).json() == {

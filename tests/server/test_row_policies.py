@@ -204,6 +204,11 @@ def test_counts_of_hidden_rows_are_not_shown(world: World) -> None:
         when = "SELECT epoch, lag_records, last_change_at, caught_up FROM mv_catalog.views WHERE view LIKE '%by_word'"
         assert bolt.execute(when).fetchall() == [(None, None, None, True)]
         assert all(each is not None for each in root.execute(when).fetchall()[0])
+        names = ("pg_relation_size", "pg_table_size", "pg_total_relation_size")
+        sizes = ", ".join(f"{name}({of})" for name in names for of in ("'by_word'", "'by_word'::regclass", "oid"))
+        sized = f"SELECT {sizes} FROM pg_class WHERE relname = 'by_word'"
+        assert bolt.execute(sized.encode()).fetchall() == [(None,) * 9]
+        assert all(root.execute(sized.encode()).fetchall()[0])
         watched = "SELECT changes, bytes, latest_token, watchers IS NULL FROM mv_catalog.watched_views"
         assert bolt.execute(f"{watched} WHERE view LIKE '%by_word'".encode()).fetchall() == [(None, None, None, False)]
         assert root.execute(f"{watched} WHERE changes > 0".encode()).fetchall()

@@ -166,6 +166,7 @@ class PullRunner:
 
     def run(self, plan: PullPlan, parameters: Sequence[Any], clock: StatementClock) -> Result:
         """The answer, however long it takes."""
+        plan.refuse_dimensions(parameters)
         self._wait_for_views(plan, clock)
         found = self._first(Read(plan, parameters, clock, at_once=False))
         assert isinstance(found, Result)  # noqa: S101 - the last path answers all
@@ -179,6 +180,7 @@ class PullRunner:
             gathered.clock.check()  # a cancel came meanwhile
         if not self.may_run_at_once(plan):
             return Postponed()
+        plan.refuse_dimensions(parameters)
         found = self._first(Read(plan, parameters, clock, at_once=True, gathered=gathered))
         if isinstance(found, Result):
             self._state.transaction.queried = True
