@@ -40,6 +40,7 @@ MCP_BYTES_MAX = 256 * 1024  # of their JSON: an assistant reads them all
 MCP_QUERY_MS = 10_000
 HTTP_CLAIMS_MAX = 32  # of one ticket
 HTTP_CLAIM_BYTES_MAX = 1_000  # of the value of one: a ticket stands in an address
+HTTP_TICKET_LENGTH_MAX = 6_000  # characters of a ticket, so that views and a position fit beside it into the first line
 HTTP_SNAPSHOT_BYTES_MAX = 32 * 1024 * 1024  # of a view's rows as JSON at the beginning of a stream, once for all
 HTTP_EPOCH_BYTES_MAX = 16 * 1024 * 1024  # of one epoch's changes as JSON; readers of more begin anew
 HTTP_CHANGES_BYTES_MAX = 8 * 1024 * 1024  # the last changes of a view as JSON, for all who come behind

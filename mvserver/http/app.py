@@ -19,6 +19,7 @@ from mvserver.http.console_page import ConsolePage
 from mvserver.http.cors import Origins
 from mvserver.http.credentials import BEARER, BEARER_CHALLENGE, CHALLENGE, Caller, Credentials
 from mvserver.http.etags import etag, matches
+from mvserver.http.feeds import ViewName
 from mvserver.http.formats import negotiate
 from mvserver.http.mcp import tools
 from mvserver.http.mcp.endpoint import McpEndpoint
@@ -155,7 +156,7 @@ class Routes:
     async def _view(self, request: web.Request) -> web.StreamResponse:
         form = negotiate(header_of(request, "Accept"), bare=True)
         given = request.query.getall("ticket", [])
-        login = await self._login(request) if not given else self._of_ticket(request, given, [_path_name(request)])
+        login = await self._login(request) if not given else self._of_ticket(request, given, [_view_of(request)])
         place = tuple(request.match_info[part] for part in ("database", "schema", "view"))
         if any("\0" in part for part in place):
             raise RequestError(400, "a name has a zero byte")
@@ -199,14 +200,14 @@ class Routes:
         if not given:
             return await self._changes.answer(request, await self._login(request), shared=False)
         views = self._changes.views_of(request)
-        login = self._of_ticket(request, given, [str(view) for view in views])
+        login = self._of_ticket(request, given, views)
         return await self._changes.answer(request, login, shared=True)
 
-    def _of_ticket(self, request: web.Request, given: Sequence[str], views: Sequence[str]) -> Login:
+    def _of_ticket(self, request: web.Request, given: Sequence[str], views: Sequence[ViewName]) -> Login:
         if len(given) > 1:
             raise RequestError(400, 'query parameter "ticket" stands twice')
         ticket = self._changes.tickets.read(given[0])
-        if not set(views) <= set(ticket.views):
+        if not {view.exact for view in views} <= set(ticket.views):
             raise SqlError(sqlstates.INSUFFICIENT_PRIVILEGE, "the ticket is of other views")
         caller = _caller(request)
         return Login(ticket.role, caller.peer, caller.local, claims=ticket.claims)
@@ -249,8 +250,8 @@ def _of_aiohttp(error: web.HTTPException) -> RequestError:
     return RequestError(error.status, words.get(error.status, error.reason.lower()), hint="See /v1/openapi.json.")
 
 
-def _path_name(request: web.Request) -> str:
-    return ".".join(request.match_info[part] for part in ("database", "schema", "view"))
+def _view_of(request: web.Request) -> ViewName:
+    return ViewName(*(request.match_info[part] for part in ("database", "schema", "view")))
 
 
 def _caller(request: web.Request) -> Caller:

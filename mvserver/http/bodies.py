@@ -14,6 +14,7 @@ from mvserver.errors import SqlError
 from mvserver.http.parameters import Number
 from mvserver.http.status import RequestError
 
+TEXTS = "A text is a JSON string without zero bytes and halves of surrogate pairs."
 _NO_SETTINGS = frozenset({"user", "database", "options", "replication", "role", "session_authorization"})
 
 
@@ -29,15 +30,30 @@ async def read_raw(request: web.Request) -> bytes:
         raise RequestError(415, "the body must be JSON", hint="Send Content-Type: application/json.")
     if request.headers.get("Content-Encoding", "identity").lower() != "identity":
         raise RequestError(415, "the body must not be compressed")
+    if (request.content_length or 0) > limits.MESSAGE_BYTES_MAX:
+        raise _too_large()  # before it is waited for
     try:
         async with asyncio.timeout(limits.HTTP_BODY_S):
             return await request.read()
     except TimeoutError:
         raise RequestError(408, f"the body did not come within {limits.HTTP_BODY_S:g} s") from None
     except web.HTTPRequestEntityTooLarge:
-        raise SqlError(
-            sqlstates.PROGRAM_LIMIT_EXCEEDED, f"the body has more than {limits.MESSAGE_BYTES_MAX} bytes"
-        ) from None
+        raise _too_large() from None
+
+
+def _too_large() -> SqlError:
+    return SqlError(sqlstates.PROGRAM_LIMIT_EXCEEDED, f"the body has more than {limits.MESSAGE_BYTES_MAX} bytes")
+
+
+def is_text(value: object) -> bool:
+    """Whether a value of JSON is a text that can be sent on: no number, no zero byte, no half of a surrogate pair."""
+    if not isinstance(value, str) or isinstance(value, Number) or "\0" in value:
+        return False
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def parsed(raw: bytes) -> dict[str, Any]:
@@ -81,9 +97,9 @@ def text_of(body: Mapping[str, Any], name: str) -> str | None:
     value = body.get(name)
     if value is None:
         return None
-    if not isinstance(value, str) or isinstance(value, Number) or not value or "\0" in value:
-        raise RequestError(400, f'field "{name}" must be a text')
-    return value
+    if not is_text(value) or not value:
+        raise RequestError(400, f'field "{name}" must be a text', detail=TEXTS)
+    return str(value)
 
 
 def settings_of(body: Mapping[str, Any]) -> dict[str, str]:
@@ -93,6 +109,8 @@ def settings_of(body: Mapping[str, Any]) -> dict[str, str]:
     if not isinstance(given, dict) or not all(isinstance(value, str) for value in given.values()):
         raise RequestError(400, 'field "settings" must be an object of texts and numbers')
     for name, value in given.items():
-        if name.lower() in _NO_SETTINGS or "\0" in name + value:
+        if name.lower() in _NO_SETTINGS or not is_text(name):
             raise RequestError(400, f'setting "{name[:100]}" cannot be given here')
+        if not is_text(str(value)):
+            raise RequestError(400, f'the value of setting "{name[:100]}" must be a text', detail=TEXTS)
     return {name: str(value) for name, value in given.items()}

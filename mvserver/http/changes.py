@@ -15,12 +15,11 @@ from mvserver import claims as claim_names
 from mvserver import limits, sqlstates
 from mvserver.errors import SqlError
 from mvserver.front import Backend, ServedViews
-from mvserver.http.bodies import header_of, parsed, refuse_unknown
+from mvserver.http.bodies import TEXTS, header_of, is_text, parsed, refuse_unknown
 from mvserver.http.door import Door
 from mvserver.http.events import RESET, Event, reset_body
 from mvserver.http.feeds import BEGIN_ANEW, Feed, Feeds, Readable, ViewName
 from mvserver.http.formats import STREAM, wants_events
-from mvserver.http.parameters import Number
 from mvserver.http.statement import Login, Request, StatementRun
 from mvserver.http.status import RequestError
 from mvserver.http.streams import EventStream, Positions, events_behind, read_position, rows_and_later
@@ -83,14 +82,12 @@ class Changes:
         refuse_unknown(body, ("views", "claims"))
         claims = _claims(body.get("claims"))
         given = body.get("views")
-        if not isinstance(given, list) or not all(
-            isinstance(each, str) and not isinstance(each, Number) for each in given
-        ):
+        if not isinstance(given, list) or not all(map(is_text, given)):
             raise RequestError(400, 'field "views" must be an array of names')
         views = _names(given)
         for view in views:
             await self._readable(login, view)
-        text, seconds = self.tickets.issue(login.role, [str(view) for view in views], claims)
+        text, seconds = self.tickets.issue(login.role, [view.exact for view in views], claims)
         return web.Response(
             body=json.dumps({"ticket": text, "expires_in": seconds}).encode() + b"\n",
             headers={"Content-Type": "application/json; charset=utf-8", "Cache-Control": "no-store"},
@@ -107,9 +104,13 @@ class Changes:
         if found is None:
             text = f"SELECT * FROM {quoted(view.schema)}.{quoted(view.name)}"
             run = StatementRun(self._backend, login, Request(text, database=view.database))
-            async with self._workers.supervise(run) as supervised:
-                await supervised.step(run.prepare)
-                fields = run.fields or ()
+            try:
+                async with self._workers.supervise(run) as supervised:
+                    await supervised.step(run.prepare)
+                    fields = run.fields or ()
+            except SqlError as error:
+                error.position = None  # in a text that the client has not written
+                raise
             visible = await self._workers.call(
                 self._views.visible_rows, view.database, view.schema, view.name, login.role, login.claims
             )
@@ -298,11 +299,13 @@ def _claims(given: object) -> tuple[tuple[str, str], ...]:
         return ()
     if not isinstance(given, dict) or len(given) > limits.HTTP_CLAIMS_MAX:
         raise RequestError(400, f'field "claims" must be an object of at most {limits.HTTP_CLAIMS_MAX} texts')
+    if len({name.lower() for name in given}) < len(given):
+        raise RequestError(400, "a claim is given twice", detail="Names of claims do not differ by case alone.")
     for name, value in given.items():
         if not claim_names.is_name(name.lower()):
             raise RequestError(400, f'"{name[:100]}" is no name of a claim')
-        if not isinstance(value, str) or isinstance(value, Number) or "\0" in value:
-            raise RequestError(400, f'claim "{name[:100]}" must be a text')
+        if not is_text(value):
+            raise RequestError(400, f'claim "{name[:100]}" must be a text', detail=TEXTS)
         if len(value.encode()) > limits.HTTP_CLAIM_BYTES_MAX:
             raise RequestError(400, f'claim "{name[:100]}" is longer than {limits.HTTP_CLAIM_BYTES_MAX} bytes')
     return tuple(sorted((claim_names.PREFIX + name.lower(), value) for name, value in given.items()))

@@ -19,6 +19,7 @@ from mvserver.failures import as_sql_error
 from mvserver.front import Field, ServedViews, ViewReader
 from mvserver.http.coalescing import Coalescer
 from mvserver.http.events import Encoder, Event
+from mvserver.quoting import quoted
 from mvserver.visible_rows import VisibleRows
 
 _LOG = logging.getLogger(__name__)
@@ -38,6 +39,11 @@ class ViewName:
 
     def __str__(self) -> str:
         return f"{self.database}.{self.schema}.{self.name}"
+
+    @property
+    def exact(self) -> str:
+        """Each part in quotes: those of two views are never the same, whatever dots their names have."""
+        return ".".join(map(quoted, (self.database, self.schema, self.name)))
 
 
 @dataclass(frozen=True)

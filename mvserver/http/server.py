@@ -6,8 +6,9 @@ import asyncio
 import logging
 import ssl
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
+from typing import Any
 
 from aiohttp import web
 
@@ -19,12 +20,21 @@ from mvserver.http.changes import Changes
 from mvserver.http.cors import Origins
 from mvserver.http.credentials import Credentials, TokenSource
 from mvserver.http.door import Door
+from mvserver.http.malformed import Conversation
 from mvserver.http.work import Workers
 from mvserver.listening import addresses_of, is_loopback, port_of
 
 _LOG = logging.getLogger(__name__)
 
 _BACKLOG = 1024
+_READING: Mapping[str, Any] = {
+    "access_log": None,
+    "keepalive_timeout": limits.HTTP_KEEP_ALIVE_S,
+    "max_line_size": limits.HTTP_HEADER_BYTES_MAX,
+    "max_field_size": limits.HTTP_HEADER_BYTES_MAX,
+    "auto_decompress": False,
+}
+"""How requests are read from a connection."""
 _LOOK_EVERY_S = 0.05
 
 
@@ -69,12 +79,7 @@ class HttpServer:
         self._routes = Routes(neighbours, self._workers, self._changes)
         self._runner = web.AppRunner(
             self._routes.application(),
-            access_log=None,
             handler_cancellation=True,
-            keepalive_timeout=limits.HTTP_KEEP_ALIVE_S,
-            max_line_size=limits.HTTP_HEADER_BYTES_MAX,
-            max_field_size=limits.HTTP_HEADER_BYTES_MAX,
-            auto_decompress=False,
             shutdown_timeout=limits.SHUTDOWN_GRACE_S,
         )
         self._listener: asyncio.Server | None = None
@@ -101,7 +106,7 @@ class HttpServer:
         server = self._runner.server
         assert server is not None  # noqa: S101 - it has just been set up
         self._listener = await loop.create_server(
-            lambda: self._door.visit(server()),
+            lambda: self._door.visit(Conversation(server, loop=loop, **_READING)),
             addresses[:1] if self._port == 0 else addresses,
             self._port,
             backlog=_BACKLOG,

@@ -21,7 +21,6 @@ from mvserver.errors import SqlError, fatal
 
 _KEY_BYTES = 32
 _SIGNATURE_BYTES = 32
-_LENGTH_MAX = 8_000
 
 
 @dataclass(frozen=True)
@@ -40,14 +39,22 @@ class Tickets:
         self._key = secrets.token_bytes(_KEY_BYTES)
 
     def issue(self, role: str, views: Sequence[str], claims: Sequence[tuple[str, str]] = ()) -> tuple[str, int]:
-        """The text, and for how many seconds it lasts."""
+        """The text, and for how many seconds it lasts. 54000 for one that would not go into an address."""
         now = int(self._clock())
         half = limits.HTTP_TICKET_S // 2
         ends = (now // half) * half + limits.HTTP_TICKET_S
         content = json.dumps(
             [role, sorted(set(views)), ends, sorted(claims)], ensure_ascii=False, separators=(",", ":")
         ).encode()
-        return _text(self._signature(content) + content), ends - now
+        text = _text(self._signature(content) + content)
+        if len(text) > limits.HTTP_TICKET_LENGTH_MAX:
+            raise SqlError(
+                sqlstates.PROGRAM_LIMIT_EXCEEDED,
+                "the ticket would be too long for an address",
+                detail=f"It has {len(text)} characters; the limit is {limits.HTTP_TICKET_LENGTH_MAX}.",
+                hint="Name fewer views, or give it fewer or shorter claims.",
+            )
+        return text, ends - now
 
     def read(self, text: str) -> Ticket:
         """28000 for one that is not ours, or whose time is over."""
@@ -56,7 +63,7 @@ class Tickets:
         except (binascii.Error, ValueError):
             raise _refused() from None
         signature, content = raw[:_SIGNATURE_BYTES], raw[_SIGNATURE_BYTES:]
-        if len(text) > _LENGTH_MAX or not hmac.compare_digest(signature, self._signature(content)):
+        if len(text) > limits.HTTP_TICKET_LENGTH_MAX or not hmac.compare_digest(signature, self._signature(content)):
             raise _refused()
         role, views, ends, claims = json.loads(content)
         if ends <= self._clock():

@@ -206,11 +206,23 @@ _TELLING = frozenset({"pg_get_viewdef", "pg_get_indexdef", "obj_description", "c
 """They tell of the object whose oid they are given."""
 
 
+_SIZES = _OF_RELATIONS - {"pg_get_viewdef"}
+
+
 def _of_named_relation(name: str, arguments: list[exp.Expr], facts: SessionFacts) -> exp.Expr | None:
     first = arguments[0]
-    if not (isinstance(first, exp.Literal) and first.is_string):
-        return None if facts.viewer is None else _call(name, seen(first, facts), *arguments[1:])
-    return _call(name, _known_oid("regclass", first.name, facts), *arguments[1:])
+    if isinstance(first, exp.Literal) and first.is_string:
+        relation = _known_oid("regclass", first.name, facts)
+    elif facts.viewer is not None:
+        relation = seen(first, facts)
+    else:
+        return None
+    found = _call(name, relation, *arguments[1:])
+    if name not in _SIZES or facts.viewer is None or not facts.viewer.secured:
+        return found
+    oids = [exp.Literal.number(oid) for oid in sorted(facts.viewer.secured)]
+    hidden = exp.In(this=relation.copy(), expressions=oids)  # a size tells how many rows there are
+    return exp.Case(ifs=[exp.If(this=hidden, true=exp.null())], default=found)
 
 
 def _current_setting(arguments: list[exp.Expr], facts: SessionFacts) -> exp.Expr:

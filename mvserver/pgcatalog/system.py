@@ -112,7 +112,7 @@ class SystemCatalog:
             hidden = [column for column in columns if column in HIDDEN_COLUMNS]
             shown = f"* EXCLUDE ({', '.join(hidden)})" if hidden else "*"
             if viewer is not None and SEEN in columns:
-                shown += viewer.uncounted(columns)
+                shown += viewer.untold(columns)
             condition = None if viewer is None else viewer.condition(columns) or "false"
             return f'SELECT {shown} FROM "{self.live_name(name)}"' + _where(condition)
         place = "cat" if schema == PG_CATALOG else "info"

@@ -26,15 +26,21 @@ _OWN_SESSIONS_ONLY = frozenset(
 )  # fmt: skip
 
 
-_COUNTS = frozenset({"rows", "bytes", "late_rows", "changes", "oldest_token", "latest_token"})
-"""Columns of mv_catalog that tell how many rows a view has, or had."""
+_TELLING = frozenset(
+    {
+        "rows", "bytes", "late_rows", "changes", "oldest_token", "latest_token", "oldest_at", "last_change_at", "epoch",
+        "rows_in", "rows_in_per_second", "rejected", "position", "latest_position", "lag_records", "rows_done",
+        "rows_total", "error", "note",
+    }
+)  # fmt: skip
+"""Columns of mv_catalog that tell how many rows a view or its source has or had, when one changed, or of a value."""
 
 
 @dataclass(frozen=True)
 class Viewer:
     """``seen`` and ``read`` are oids; ``known`` are those seen and what belongs to them (indexes, row types); ``roles``
     are the names of the roles that the viewer is or is a member of. Of ``secured`` relations policies hide rows from
-    the viewer, and so how many there are."""
+    the viewer, and so what tells of them."""
 
     seen: frozenset[int]
     read: frozenset[int]
@@ -42,13 +48,13 @@ class Viewer:
     roles: frozenset[str]
     secured: frozenset[int] = frozenset()
 
-    def uncounted(self, columns: Iterable[str]) -> str:
-        """The part of a SELECT * that leaves out the counts of relations whose rows are hidden; empty where none is."""
-        counts = [f'"{column}"' for column in columns if column in _COUNTS]
-        if not counts or not self.secured:
+    def untold(self, columns: Iterable[str]) -> str:
+        """The part of a SELECT * that leaves out what tells of rows that are hidden; empty where none are."""
+        telling = [f'"{column}"' for column in columns if column in _TELLING]
+        if not telling or not self.secured:
             return ""
         hidden = f"{SEEN} IN ({_list(self.secured)})"
-        return f" REPLACE ({', '.join(f'CASE WHEN {hidden} THEN NULL ELSE {each} END AS {each}' for each in counts)})"
+        return f" REPLACE ({', '.join(f'CASE WHEN {hidden} THEN NULL ELSE {each} END AS {each}' for each in telling)})"
 
     def condition(self, columns: Iterable[str]) -> str | None:
         """Of a WHERE clause over a relation that has these columns."""

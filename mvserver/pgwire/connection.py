@@ -332,6 +332,7 @@ class Connection(asyncio.Protocol):
             ready = False
             while self._inbox:
                 ready = machine.feed(self._inbox.popleft())
+            self._resume_reading()  # what has come may be a part of a message, whose rest is still to be read
             if ready or machine.stopping:
                 self._take_up()
         else:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from catalog import row_security
+from catalog.authority import Authority
 from catalog.model import Query
 from mvserver.routing.ports import Services
 from mvserver.streaming.api import QueryState, QueryStatus
@@ -15,6 +17,12 @@ def status_of(query: Query, statuses: Mapping[str, QueryStatus]) -> QueryStatus:
     if found is not None:
         return found
     return QueryStatus(query.id, QueryState.TERMINATED if query.desired_state == "terminated" else QueryState.STARTING)
+
+
+def hides_rows(query: Query, own: Authority, services: Services) -> bool:
+    """Whether row policies hide rows of what the query makes: then its error and its counts tell of them."""
+    sink = services.catalog.relations.by_id(query.sink_id)
+    return sink is not None and row_security.concerns(sink, own)
 
 
 def relation_name(relation_id: str, services: Services) -> str | None:

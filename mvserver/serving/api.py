@@ -207,12 +207,24 @@ class PullPlan:
     of_the_past: bool = False  # a view's history, or a view as it was
     places: tuple[Place, ...] = ()  # as of parameters
     secured: bool = False  # policies decide which rows it sees
+    flat: tuple[int, ...] = ()  # parameters that are arrays of one dimension
     sleep_s: float | None = None  # pg_sleep's constant argument, where ``kind`` is "sleep"
 
     @cached_property
     def numerics(self) -> tuple[int, ...]:
         """The parameters of type numeric."""
         return tuple(at for at, oid in enumerate(self.parameter_oids, start=1) if oid == NUMERIC)
+
+    def refuse_dimensions(self, parameters: Sequence[Any]) -> None:
+        """0A000 for an array of more dimensions than the query has for it, whose rows would be taken for its items."""
+        for at in self.flat:
+            value = parameters[at - 1]
+            if isinstance(value, list) and isinstance(next((item for item in value if item is not None), None), list):
+                raise SqlError(
+                    sqlstates.FEATURE_NOT_SUPPORTED,
+                    f"parameter ${at} has more than one dimension",
+                    hint=f"Cast it to its dimensions, as ${at}::text[][].",
+                )
 
     def values(self, parameters: Sequence[Any]) -> list[Any]:
         """What DuckDB is given for the parameters."""

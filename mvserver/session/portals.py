@@ -18,6 +18,7 @@ class Portal:
     name: str
     prepared: PreparedStatement
     parameters: tuple[Any, ...]
+    number: int  # in the order in which portals were bound
     ran: bool = False  # its whole result was asked for
     cursor: Cursor | None = None  # of a query that is read in parts
     created: dt.datetime = field(default_factory=lambda: dt.datetime.now(dt.UTC))
@@ -37,6 +38,7 @@ class Portal:
 class Portals:
     def __init__(self) -> None:
         self._portals: dict[str, Portal] = {}
+        self._bound = 0
 
     def __len__(self) -> int:
         return len(self._portals)
@@ -59,7 +61,8 @@ class Portals:
                 sqlstates.CONFIGURATION_LIMIT_EXCEEDED, f"a session may have at most {limits.PORTALS_MAX} open portals"
             )
         self.discard(name)
-        self._portals[name] = Portal(name, prepared, tuple(parameters))
+        self._bound += 1
+        self._portals[name] = Portal(name, prepared, tuple(parameters), self._bound)
 
     def check_free(self, name: str) -> None:
         if name and name in self._portals:
@@ -78,6 +81,17 @@ class Portals:
         portal = self._portals.pop(name, None)
         if portal is not None:
             portal.close()
+
+    @property
+    def mark(self) -> int:
+        """For ``discard_since``: a moment in the order of binding."""
+        return self._bound
+
+    def discard_since(self, mark: int) -> None:
+        """ROLLBACK TO SAVEPOINT: what was bound since is gone, but for the unnamed one, which may be executing this."""
+        for portal in self.all():
+            if portal.name and portal.number > mark:
+                self.discard(portal.name)
 
     def clear(self) -> None:
         """At the end of each transaction, as in PostgreSQL."""

@@ -151,12 +151,13 @@ class SessionState:
 
     # --- restoring --------------------------------------------------------------------------------------------------
     def restore_point(self) -> Restore:
-        return Restore(self.settings.state(), self.place(), self.cursors.mark)
+        return Restore(self.settings.state(), self.place(), self.cursors.mark, self.portals.mark)
 
     def restore(self, point: Restore | None) -> bool:
         if point is None:
             return False
         self.cursors.discard_since(point.cursors)
+        self.portals.discard_since(point.portals)
         self.settings.restore(point.settings)
         self.go_to(point.place)
         self.publish()

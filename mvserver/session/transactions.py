@@ -46,6 +46,7 @@ class Restore:
     settings: SettingsState
     place: NameScope
     cursors: int = 0  # how many had been declared
+    portals: int = 0  # how many had been bound
 
 
 @dataclass(frozen=True)

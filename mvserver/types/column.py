@@ -23,6 +23,8 @@ from mvserver.errors import SqlError
 TEXT_FORMAT = 0
 BINARY_FORMAT = 1
 
+_RUNS_FROM_ROWS = 64
+
 BINARY = pa.binary()
 NO_BYTES = pa.scalar(b"", BINARY)
 
@@ -60,6 +62,24 @@ def per_cell(cell: Callable[[Any], bytes], values: Callable[[Column], Sequence[A
 def quick(column: Callable[[Column], Column], cell: Callable[[Any], bytes]) -> Encoder:
     """Kernels for many rows, ``cell`` over Python values for a few."""
     return Encoder(column, lambda array: [None if value is None else cell(value) for value in array.to_pylist()], cell)
+
+
+def of_runs(column: Callable[[Column], Column]) -> Callable[[Column], Column]:
+    """For values that are dear to write: where most are as the one before, as the times of commits are, each is written
+    once."""
+
+    def made(array: Column) -> Column:
+        if len(array) < _RUNS_FROM_ROWS or not _has_runs(array):
+            return column(array)
+        coded = array.dictionary_encode()
+        return column(coded.dictionary).take(coded.indices)
+
+    return made
+
+
+def _has_runs(array: Column) -> bool:
+    same = pc.sum(pc.equal(array[1:], array[:-1])).as_py() or 0
+    return bool(same * 4 >= len(array) * 3)
 
 
 def as_text(array: Column) -> Column:

@@ -20,6 +20,7 @@ from mvserver.types.column import (
     big_endian,
     convert,
     join,
+    of_runs,
     patched,
     per_cell,
     quick,
@@ -153,7 +154,7 @@ def _stamp_text() -> Encoder:
     def column(counts: Column) -> Column:
         return _guarded(counts, clock.PLAIN_STAMP_FROM, clock.PLAIN_STAMP_TO, _plain_stamps, cell)
 
-    return quick(column, cell)
+    return quick(of_runs(column), cell)
 
 
 def _instant_text(zone: str) -> Encoder:
@@ -179,7 +180,7 @@ def _instant_text(zone: str) -> Encoder:
             return _guarded(counts, clock.PLAIN_STAMP_FROM, high, plain, cell)
         return pa.nulls(len(counts), BINARY)
 
-    return quick(column, cell)
+    return quick(of_runs(column), cell)
 
 
 def _kernels_know(zone: str) -> bool:

@@ -55,3 +55,12 @@ def test_no_other_is_taken() -> None:
         with pytest.raises(SqlError) as raised:
             tickets.read(other)
         assert raised.value.sqlstate == "28000"
+
+
+def test_one_that_would_not_go_into_an_address_is_not_made() -> None:
+    tickets = Tickets()
+    fits = [(f"mv.claim.c{at}", "x" * 1_000) for at in range(4)]
+    assert tickets.read(tickets.issue("r", VIEWS, fits)[0]).claims == tuple(fits)
+    with pytest.raises(SqlError, match="too long for an address") as raised:
+        tickets.issue("r", VIEWS, [*fits, ("mv.claim.d", "x" * 1_000)])
+    assert raised.value.sqlstate == "54000"

@@ -105,6 +105,22 @@ def test_rows_in_each_format_are_the_same(http: httpx2.Client) -> None:
     assert table.schema.field("q").metadata[b"postgresql.type"] == b"numeric"
 
 
+def test_arrays_of_more_dimensions_than_the_query_has_are_refused(
+    http: httpx2.Client, root: psycopg.Connection[Any]
+) -> None:
+    """Their rows were texts like "[a]", and what was compared with them was not found."""
+    table = [["/home"], ["/about"]]
+    assert sql(http, "SELECT $1::text[][] AS x", table).json()["rows"] == [{"x": table}]
+    for text in ("SELECT $1::text[]", "SELECT unnest($1::text[])", "SELECT 1 AS x WHERE '/home' = ANY($1)"):
+        answer = sql(http, text, table)
+        assert (answer.status_code, answer.json()["code"]) == (400, "0A000"), answer.text
+        asked_ = text.replace("$1", "%s").encode()
+        for prepare in (False, True, True):
+            with pytest.raises(psycopg.errors.FeatureNotSupported, match="has more than one dimension"):
+                root.execute(asked_, (table,), prepare=prepare)
+        assert root.execute(asked_, (["/home"],), prepare=True).fetchall()
+
+
 def test_empty_results_have_their_shape(http: httpx2.Client) -> None:
     text = "SELECT 1 AS a, 'x' AS b WHERE false"
     assert sql(http, text).json() == {
@@ -201,6 +217,9 @@ def test_the_position_counts_in_the_statement(http: httpx2.Client) -> None:
      (b'{"statement": "SELECT 1", "settings": {"role": "x"}}', 400),
      (b'{"statement": "SELECT 1", "settings": {"nope": "x"}}', 400),
      (b'{"statement": "SELECT 1", "role": "nope"}', 400),
+     *((b'{"statement": "SELECT 1 AS x", "%b": "\\ud800"}' % name, 400) for name in (b"schema", b"database", b"role")),
+     (b'{"statement": "SELECT \'\\ud800\' AS x"}', 400),
+     (b'{"statement": "SELECT 1 AS x", "settings": {"application_name": "\\ud800"}}', 400),
      (b'{"statement": "' + b"x" * limits.MESSAGE_BYTES_MAX + b'"}', 413),
      (b'{"statement": "SELECT ' + b"1" * (limits.STATEMENT_BYTES_MAX + 1) + b'"}', 413)],
 )  # fmt: skip
@@ -556,6 +575,28 @@ def test_tickets_that_are_refused(http: httpx2.Client) -> None:
         assert http.get(f"{path}&ticket={ticket}", auth=None).status_code == 200
         twice = http.get(f"{path}&ticket={ticket}&ticket={ticket}", auth=None)
         assert (twice.status_code, twice.json()["message"]) == (400, 'query parameter "ticket" stands twice')
+    for wrong in ({"a": "1", "A": "2"}, {"a": "\ud800"}, {"a": 1}):
+        claimed = http.post("/v1/tickets", content=json.dumps({"views": ["whole"], "claims": wrong}), headers=AS_JSON)
+        assert (claimed.status_code, claimed.json()["code"]) == (400, "08P01"), claimed.text
+
+
+def test_a_ticket_is_not_of_a_view_whose_name_reads_the_same(
+    http: httpx2.Client, root: psycopg.Connection[Any]
+) -> None:
+    """Names may have dots: postgres.public."a.b" is not postgres."public.a".b."""
+    root.execute('CREATE SCHEMA "public.a"')
+    root.execute('CREATE VIEW "a.b" AS SELECT 1 AS x')
+    root.execute('CREATE VIEW "public.a".b AS SELECT 2 AS x')
+    ticket = http.post("/v1/tickets", json={"views": ['"a.b"']}).json()["ticket"]
+    paths = ("/v1/views/postgres/public/a.b", "/v1/views/postgres/public.a/b")
+    found = [http.get(f"{path}?ticket={ticket}", auth=None) for path in paths]
+    assert [each.status_code for each in found] == [200, 403]
+    assert found[0].json() == [{"x": 1}]
+    for statement in ('DROP VIEW "a.b"', 'DROP VIEW "public.a".b', 'DROP SCHEMA "public.a"'):
+        root.execute(statement.encode())
+
+
+AS_JSON = {"Content-Type": JSON}
 
 
 def test_curl(server: Program) -> None:
@@ -584,6 +625,47 @@ def test_garbage_leaves_the_server_up(server: Program, http: httpx2.Client) -> N
     long = {"X-Long": "x" * 20_000}
     assert http.get("/healthz", headers=long).status_code == 400
     assert http.get("/healthz").status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("request_", "message"),
+    [
+        (b"GET /v1/views/postgres/public/whole?x=eq." + b"a" * 20_000 + b" HTTP/1.1\r\n", "is too long"),
+        (b"GET /healthz HTTP/1.1\r\nX-Long: " + b"a" * 20_000 + b"\r\n", "is too long"),
+        (b"GET /\0 HTTP/1.1\r\n", "is no HTTP"),
+        (b"GET /healthz HTTP/1.1\r\nContent-Length: -1\r\n", "is no HTTP"),
+        (b"FOO /healthz HTTP/1.1\r\n", "is no HTTP"),
+        (b"GET /healthz HTTP/1.1\r\n\r\n", "is no HTTP"),  # without a Host
+    ],
+)
+def test_what_is_no_http_is_told_so_in_json(server: Program, request_: bytes, message: str) -> None:
+    end = b"" if request_.endswith(b"\r\n\r\n") else b"Host: localhost\r\n\r\n"
+    status, body = asked(server, request_ + end)
+    assert status == 400
+    assert body["code"] == "08P01"
+    assert message in body["message"]
+    assert "aaa" not in json.dumps(body)
+    assert "Traceback" not in server.stderr
+
+
+def test_a_body_that_is_announced_as_too_large_is_not_waited_for(server: Program) -> None:
+    head = b"POST /v1/sql HTTP/1.1\r\nHost: localhost\r\nAuthorization: Basic cG9zdGdyZXM6\r\n"
+    length = b"Content-Type: application/json\r\nContent-Length: %d\r\n\r\n" % (limits.MESSAGE_BYTES_MAX + 1)
+    status, body = asked(server, head + length)
+    assert (status, body["code"]) == (413, "54000")
+
+
+def asked(server: Program, request: bytes) -> tuple[int, Any]:
+    """The status and the JSON body of the answer to bytes, read until it is whole."""
+    with socket.create_connection(("127.0.0.1", http_port(server)), GENEROUS_S) as stream:
+        stream.sendall(request)
+        answer = b""
+        while not answer.endswith(b"}\n"):
+            piece = stream.recv(65_536)
+            assert piece, answer
+            answer += piece
+    head, _, body = answer.partition(b"\r\n\r\n")
+    return int(head.split()[1]), json.loads(body)
 
 
 def test_connections_that_ask_nothing_end_and_too_many_are_refused(server: Program, http: httpx2.Client) -> None:

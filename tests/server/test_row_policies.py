@@ -201,9 +201,82 @@ def test_counts_of_hidden_rows_are_not_shown(world: World) -> None:
         (counted,) = root.execute(text).fetchall()
         assert counted[1] == len(root.execute("SELECT * FROM by_word").fetchall())
         assert bolt.execute(text).fetchall() == [(counted[0], None, None)]
+        when = "SELECT epoch, lag_records, last_change_at, caught_up FROM mv_catalog.views WHERE view LIKE '%by_word'"
+        assert bolt.execute(when).fetchall() == [(None, None, None, True)]
+        assert all(each is not None for each in root.execute(when).fetchall()[0])
+        names = ("pg_relation_size", "pg_table_size", "pg_total_relation_size")
+        sizes = ", ".join(f"{name}({of})" for name in names for of in ("'by_word'", "'by_word'::regclass", "oid"))
+        sized = f"SELECT {sizes} FROM pg_class WHERE relname = 'by_word'"
+        assert bolt.execute(sized.encode()).fetchall() == [(None,) * 9]
+        assert all(root.execute(sized.encode()).fetchall()[0])
         watched = "SELECT changes, bytes, latest_token, watchers IS NULL FROM mv_catalog.watched_views"
         assert bolt.execute(f"{watched} WHERE view LIKE '%by_word'".encode()).fetchall() == [(None, None, None, False)]
         assert root.execute(f"{watched} WHERE changes > 0".encode()).fetchall()
+
+
+FAILING = (
+    "CREATE MATERIALIZED VIEW numbers WITH ('history.millis' = 3600000) AS SELECT tenant, CAST(word AS INTEGER) AS n "
+    "FROM orders WITH ('starting.position' = 'earliest')",
+    "GRANT SELECT ON numbers TO acme, bolt, core, web, nobody",
+    "CREATE POLICY own ON numbers TO acme, bolt, core USING (tenant = current_user)",
+    "CREATE VIEW through_acme AS SELECT * FROM numbers",
+    "ALTER VIEW through_acme OWNER TO acme",
+)
+WHY = (
+    "SELECT * FROM numbers", "SELECT * FROM through_acme", "LIST QUERIES", "DESCRIBE QUERY '{id}'",
+    "SELECT * FROM mv_catalog.queries", "SET mv.freshness = 'latest'; SELECT * FROM numbers",
+    "SET mv.read_while_filling = on; SELECT * FROM numbers", "SELECT * FROM \"numbers$changes\"",
+    "SELECT * FROM numbers AS OF now()", "DECLARE s CURSOR FOR SUBSCRIBE TO numbers WITH (SNAPSHOT); FETCH ALL s",
+)  # fmt: skip
+
+
+def test_why_a_view_failed_names_no_value_of_a_hidden_row(world: World) -> None:
+    """The error of its query names a word of the record at fault, whosever that is."""
+    failed = "SELECT id, error FROM mv_catalog.queries WHERE sink LIKE '%.numbers' AND state = 'FAILED'"
+    with world.connect() as root:
+        for statement in FAILING:
+            root.execute(statement.encode())
+        try:
+            world.wait_for(lambda asked: bool(asked.execute(failed.encode()).fetchall()))
+            ((query_id, error),) = root.execute(failed.encode()).fetchall()
+            assert words_of(error), error
+            seen = "numbers"
+            for role in (*TENANTS, "web", "nobody"):
+                for text in WHY:
+                    with world.connect(role) as connection:
+                        notices: list[str] = []
+                        connection.add_notice_handler(
+                            lambda each, notices=notices: notices.append(f"{each.message_primary} {each.message_hint}")
+                        )
+                        whole = text.format(id=query_id)
+                        found = told(lambda connection=connection, whole=whole: _last(connection, whole))
+                        assert not words_of(_without_text(found)), (role, text, found)
+                        assert not words_of(repr(notices)), (role, text, notices)
+                with client(world.program, user=role) as http:
+                    assert not words_of(http.get(f"/v1/views/postgres/public/{seen}").text)
+                    assert not words_of(http.get("/v1/changes", params={"view": seen, "wait": "0"}).text)
+                    state = "SELECT state, error, rows_in, position FROM mv_catalog.queries WHERE sink LIKE '%.numbers'"
+                    assert sql(http, state).json()["rows"] == [
+                        {"state": "FAILED", "error": None, "rows_in": None, "position": None}
+                    ]
+            assert words_of(told(lambda: root.execute("SELECT * FROM numbers").fetchall()))
+        finally:
+            root.execute("DROP VIEW through_acme")
+            root.execute("DROP MATERIALIZED VIEW numbers")
+
+
+def _last(connection: psycopg.Connection[Any], text: str) -> object:
+    """The rows of the last of some statements, in one transaction where there is a cursor."""
+    *before, last = text.split("; ")
+    with connection.transaction(force_rollback=True):
+        for statement in before:
+            connection.execute(statement.encode())
+        return connection.execute(last.encode()).fetchall()
+
+
+def _without_text(said: str) -> str:
+    """Without the definition of "moving", which has such words itself."""
+    return re.sub(r"CASE count\(\*\).*? END", "", said)
 
 
 def test_claims_say_whose_rows(world: World) -> None:

@@ -122,6 +122,24 @@ def test_parameters_are_for_selects(session: Session) -> None:
     )
 
 
+def test_a_rollback_to_a_savepoint_ends_the_portals_bound_since(session: Session) -> None:
+    run(session, "BEGIN")
+    session.parse("p", "SELECT a FROM v", [])
+    session.bind("before", "p", [])
+    run(session, "SAVEPOINT s")
+    session.bind("since", "p", [])
+    session.parse("back", "ROLLBACK TO SAVEPOINT s", [])
+    session.bind("itself", "back", [])
+    assert session.execute("itself").tag == "ROLLBACK"
+    session.close_portal("itself")
+    with pytest.raises(SqlError) as caught:
+        session.execute("since")
+    assert (caught.value.sqlstate, caught.value.message) == ("34000", 'portal "since" does not exist')
+    run(session, "ROLLBACK TO SAVEPOINT s")
+    assert session.describe_portal("before") is not None
+    run(session, "COMMIT")
+
+
 def test_portals_are_bounded_and_named_ones_unique(session: Session) -> None:
     run(session, "BEGIN")
     session.parse("p", "SELECT a FROM v", [])

@@ -243,6 +243,21 @@ def test_value_that_does_not_fit() -> None:
     assert raised.value.sqlstate == "22003"
 
 
+@pytest.mark.parametrize("zone", ["UTC", "Europe/Paris"])
+@pytest.mark.parametrize("oid", [1114, 1184])
+def test_times_that_stand_in_runs_are_written_as_others(zone: str, oid: int) -> None:
+    """The times of a view's changes: many rows of each commit. NULLs, infinities and centuries are among them."""
+    odd = [clock.STAMP_INFINITY, -62_000_000_000_000_001, clock.STAMP_MINUS_INFINITY]
+    moments = [0, None, 1_795_785_413_977_901, *odd]
+    counts = [moment for moment in moments for _ in range(40)] + moments
+    column = pa.array(counts, pa.timestamp("us", "UTC") if oid == 1184 else pa.timestamp("us"))
+    make = encoder(oid, -1, 0, column.type, zone)
+    alone = [make.column(column.slice(at, 1)).to_pylist()[0] for at in range(len(counts))]
+    assert make.column(column).to_pylist() == alone
+    assert make.column(column.slice(13, 200)).to_pylist() == alone[13:213]
+    assert alone[80] == (b"2026-11-27 13:16:53.977901" if oid == 1114 else alone[80])
+
+
 def test_framing_by_hand_and_in_bulk_agree() -> None:
     rows = 100
     batch = pa.record_batch(

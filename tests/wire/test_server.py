@@ -14,6 +14,9 @@ import pytest
 
 from mvserver import limits
 from mvserver.errors import SqlError
+from mvserver.pgwire.actions import Action, BlockingCall, Signal
+from mvserver.pgwire.connection import Connection
+from mvserver.pgwire.machine import Machine
 from mvserver.pgwire.server import PgWireServer
 from tests.wire.client import (
     SYNC,
@@ -183,6 +186,30 @@ def test_reading_pauses_while_a_statement_runs(running: Running) -> None:
         assert kinds(client.until()) == "EZ"
         for _ in range(2_000):
             assert kinds(client.until()) == "CZ"
+        sender.join(10)
+
+
+def test_reading_goes_on_where_a_statement_ends_within_a_large_message(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The bytes that came meanwhile are a part of it: nothing is to be done until the rest is there."""
+
+    def until_full(self: Connection, machine: Machine, work: BlockingCall | None) -> Action:
+        """As where the worker has looked for more for the last time before it came."""
+        monkeypatch.undo()
+        found = machine.advance() if work is None else machine.perform(work)
+        while isinstance(found, BlockingCall):
+            found = machine.perform(found)
+        assert found is Signal.NEED_INPUT
+        wait_for(lambda: not self._reading)
+        return found
+
+    with Running() as running, RawClient(running.port) as client:
+        client.log_in()
+        monkeypatch.setattr(Connection, "_advance", until_full)
+        large = query("x" * (8 * limits.READ_AHEAD_BYTES_MAX))
+        sender = threading.Thread(target=client.send, args=(query("sleep 0") + large,), daemon=True)
+        sender.start()
+        for _ in range(2):
+            assert kinds(client.until()).endswith("Z")
         sender.join(10)
 
 

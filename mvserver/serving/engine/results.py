@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
@@ -17,8 +16,7 @@ from mvserver import limits, sqlstates
 from mvserver.dialect.errors.duck_errors import translate
 from mvserver.errors import SqlError
 from mvserver.serving.engine.abandonable_work import WorkAbandoned
-
-_VALUE = re.compile(r":?\s*(?:\"[^\"]*\"|'[^']*').*", re.S)
+from mvserver.visible_rows import told
 
 
 class Watch:
@@ -60,15 +58,6 @@ class Watch:
         if found.sqlstate == sqlstates.QUERY_CANCELED and self._timed_out:
             return SqlError(sqlstates.QUERY_CANCELED, "canceling statement due to statement timeout")
         return found
-
-
-def told(error: SqlError, *, secured: bool) -> SqlError:
-    """Without the value that an error of data tells of, where that may be of a row which policies hide."""
-    if secured and error.sqlstate.startswith("22"):
-        return SqlError(error.sqlstate, _VALUE.sub("", error.message))
-    if secured and error.sqlstate == sqlstates.SNAPSHOT_TOO_OLD:
-        return SqlError(error.sqlstate, error.message, hint=error.hint)  # the token in the detail has a number
-    return error
 
 
 class StreamedBatches(Iterator[pa.RecordBatch]):

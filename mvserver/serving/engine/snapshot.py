@@ -30,9 +30,10 @@ from mvserver.serving.engine.admission import Admission
 from mvserver.serving.engine.database import Database
 from mvserver.serving.engine.memory_watch import MemoryWatch, Watched
 from mvserver.serving.engine.missing_views import MissingViews
-from mvserver.serving.engine.results import StreamedBatches, Watch, told
+from mvserver.serving.engine.results import StreamedBatches, Watch
 from mvserver.serving.fast import few_rows
 from mvserver.serving.fast.evaluation import SELECT_TAG, Begun, Whole
+from mvserver.visible_rows import told
 from spark_sinks.duckdb.history.log import ELSEWHERE
 
 T = TypeVar("T")
@@ -123,6 +124,9 @@ class DuckSnapshot:
         if not self._closed and not self._lost:
             self._cursor.interrupt()
 
+    def _explained(self, error: SqlError, plan: PullPlan) -> SqlError:
+        return told(self._missing.explained(error, plan.view_ids), secured=plan.secured)
+
     # --- running ----------------------------------------------------------------------------------------------------
     def run(
         self,
@@ -150,7 +154,7 @@ class DuckSnapshot:
             raise
         except (duckdb.Error, OSError, pa.ArrowException) as error:
             watch.stop()
-            raise self._missing.explained(watch.translate(error), plan.view_ids) from error
+            raise self._explained(watch.translate(error), plan) from error
 
     def run_at_once(self, plan: PullPlan, parameters: Sequence[Any]) -> Result | None:
         if (
@@ -167,7 +171,7 @@ class DuckSnapshot:
             found = self._few(plan, plan.values(parameters))
         except (duckdb.Error, OSError, pa.ArrowException) as error:
             self._notice(error)
-            raise self._missing.explained(told(translate(error), secured=plan.secured), plan.view_ids) from error
+            raise self._explained(translate(error), plan) from error
         finally:
             self._admission.give_back()
         return None if found is None else whole(plan, found)
@@ -210,7 +214,7 @@ class DuckSnapshot:
                 watched.check()
             if isinstance(error, duckdb.Error | OSError | pa.ArrowException):
                 self._notice(error)
-                raise self._missing.explained(told(translate(error), secured=plan.secured), plan.view_ids) from error
+                raise self._explained(translate(error), plan) from error
             raise
         return found
 

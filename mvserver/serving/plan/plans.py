@@ -77,6 +77,7 @@ def plan_of(query: PullQuery, reads: Reads, made: BoundTree) -> PullPlan:
         of_the_past=reads.of_the_past,
         places=tuple(reads.places),
         secured=bool(reads.secured),
+        flat=_flat(tree),
         named=tuple(reads.named),
         arrow_types=tuple(arrow) if None not in arrow else (),
         plain_types=few_rows.plain_types(arrow) if None not in arrow else (),
@@ -87,6 +88,16 @@ def plan_of(query: PullQuery, reads: Reads, made: BoundTree) -> PullPlan:
         reads_now=_reads_now(tree),
         steady=steady and _is_shared(kind, reads) and not changes(text),
     )
+
+
+def _flat(tree: exp.Expr) -> tuple[int, ...]:
+    """The parameters that are cast to an array of scalars."""
+    found = set()
+    for cast in tree.find_all(exp.Cast):
+        inner = cast.to.expressions if cast.to.is_type(exp.DataType.Type.ARRAY, exp.DataType.Type.LIST) else ()
+        if inner and isinstance(cast.this, exp.Parameter) and cast.this.name.isdigit() and not inner[0].expressions:
+            found.add(int(cast.this.name))
+    return tuple(sorted(found))
 
 
 def _is_steady(tree: exp.Expr, reads: Reads, facts: SessionFacts) -> bool:

@@ -68,7 +68,7 @@ from mvserver.sql.dialect import parse_pull
 from mvserver.sql.trees import dismantle
 from mvserver.sql.written_parameters import others, with_constants
 from mvserver.types.oids import TEXT
-from mvserver.visible_rows import VisibleRows
+from mvserver.visible_rows import VisibleRows, told
 from spark_sinks.duckdb.history.history import History
 from spark_sinks.duckdb.layout import ViewLayouts
 
@@ -278,7 +278,7 @@ class DuckPullService:
         try:
             made = self._binders.run(lambda binder: binder.bind(query, reads), owner_of(scope), stopped)
         except SqlError as error:
-            raise_instead(self._missing.explained(error, reads.views), error)
+            raise_instead(told(self._missing.explained(error, reads.views), secured=bool(reads.secured)), error)
         plan = plan_of(query, reads, made)
         dismantle(made.tree)
         if made.direct is not None:

@@ -28,11 +28,11 @@ class ViewWatch:
         view_ids = plan.view_ids
         if self._state.settings.flag("mv.read_while_filling"):
             self._state.services.views.refuse_empty(view_ids)
-            self._tell(view_ids, filling=True)
+            self._tell(plan, filling=True)
         elif not self.is_settled(plan):
             looked, failures = time.monotonic(), self._state.services.views.failures()
             self._wait(view_ids, clock)
-            self._tell(view_ids, filling=False)
+            self._tell(plan, filling=False)
             if len(self._settled) >= limits.VIEW_STATES_REMEMBERED_MAX:
                 self._settled.clear()
             self._settled[view_ids] = (looked, plan.generation, failures)
@@ -67,9 +67,10 @@ class ViewWatch:
         return all(status is None or status.state in (*_MAY_STILL_FILL, QueryState.RUNNING) for status in statuses)
 
     # --- telling ----------------------------------------------------------------------------------------------------
-    def _tell(self, view_ids: Sequence[str], *, filling: bool) -> None:
-        """A stalled or failed view is named once per session, a filling one each time that it is read so."""
-        for view_id in view_ids:
+    def _tell(self, plan: PullPlan, *, filling: bool) -> None:
+        """A stalled or failed view is named once per session, a filling one each time that it is read so. The cause may
+        name a value, which is not for who sees some rows alone."""
+        for view_id in plan.view_ids:
             name, status = self._status(view_id, 0.0 if filling else _STATUS_AGE_MAX_S)
             if status is None:
                 continue
@@ -82,7 +83,7 @@ class ViewWatch:
                 self._warned.add((view_id, status.state))
                 self._state.context.warning(
                     f'materialized view "{name}" is not kept up to date: its query is {status.state.value}',
-                    hint=f"The cause is: {status.error}" if status.error else None,
+                    hint=f"The cause is: {status.error}" if status.error and not plan.secured else None,
                 )
 
     def _status(self, view_id: str, age_max_s: float) -> tuple[str, QueryStatus | None]:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from mvserver import sqlstates
-from mvserver.errors import SqlError
+from mvserver.errors import SqlError, raise_instead
 from mvserver.front import Field, Postponed, Result
 from mvserver.serving.api import PlanRequest, PullPlan, refuse_continuous
 from mvserver.session.clock import StatementClock
@@ -21,6 +21,7 @@ from mvserver.session.reads.snapshots import Snapshots
 from mvserver.session.state import SessionState
 from mvserver.sql.statements.queries import NO_TREE, Pull
 from mvserver.sql.written_parameters import constant, has_many_digits, others, with_constants
+from mvserver.visible_rows import told
 
 
 def constants_of(plan: PullPlan, parameters: Sequence[Any]) -> tuple[int, ...]:
@@ -165,6 +166,7 @@ class PullRunner:
 
     def run(self, plan: PullPlan, parameters: Sequence[Any], clock: StatementClock) -> Result:
         """The answer, however long it takes."""
+        plan.refuse_dimensions(parameters)
         self._wait_for_views(plan, clock)
         found = self._first(Read(plan, parameters, clock, at_once=False))
         assert isinstance(found, Result)  # noqa: S101 - the last path answers all
@@ -178,6 +180,7 @@ class PullRunner:
             gathered.clock.check()  # a cancel came meanwhile
         if not self.may_run_at_once(plan):
             return Postponed()
+        plan.refuse_dimensions(parameters)
         found = self._first(Read(plan, parameters, clock, at_once=True, gathered=gathered))
         if isinstance(found, Result):
             self._state.transaction.queried = True
@@ -196,9 +199,12 @@ class PullRunner:
     def _wait_for_views(self, plan: PullPlan, clock: StatementClock) -> None:
         if plan.catalog_only or not plan.view_ids:
             return
-        self._watch.before_read(plan, clock)
-        if not self._snapshots.pinned:  # what is pinned already does not become fresher
-            self._freshness.before_read(plan.view_ids, clock)
+        try:
+            self._watch.before_read(plan, clock)
+            if not self._snapshots.pinned:  # what is pinned already does not become fresher
+                self._freshness.before_read(plan.view_ids, clock)
+        except SqlError as error:
+            raise_instead(told(error, secured=plan.secured), error)
 
     def _answer_gathered(self) -> None:
         gathering = self._state.services.pulls.gathering

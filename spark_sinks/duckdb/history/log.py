@@ -156,7 +156,7 @@ def relation_statements(view: LoggedView, incarnation: str, database: str, secre
     of the server."""
     name, number = as_of_name(view.view_id), unsealed(secret, _INCARNATION, _SEALED)
     statements = [
-        _changes(view, changes_name(view.view_id), f"'{incarnation}-' || printf('%x', _seq)", "_epoch"),
+        _changes(view, changes_name(view.view_id), f"'{incarnation}-' || lower(to_base(_seq, 16))", "_epoch"),
         _changes(
             view,
             sealed_changes_name(view.view_id),

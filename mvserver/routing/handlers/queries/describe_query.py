@@ -5,7 +5,7 @@ from __future__ import annotations
 from mvserver.front import Result
 from mvserver.routing import privileges
 from mvserver.routing.ports import Services
-from mvserver.routing.query_states import relation_name, status_of
+from mvserver.routing.query_states import hides_rows, relation_name, status_of
 from mvserver.routing.rows import fields, json_text, moment, result
 from mvserver.routing.work import Work
 from mvserver.session.context import SessionContext
@@ -21,12 +21,20 @@ FIELDS = fields(
     ("version", INT8), ("owner", TEXT), ("created_at", TIMESTAMPTZ), ("lane", TEXT), ("lane_reason", TEXT),
 )  # fmt: skip
 
+_TELLING = frozenset(
+    {
+        "error", "note", "rows_in", "rows_in_per_s", "rows_out_per_s", "rejected", "start_position", "position",
+        "latest_position", "lag_records", "last_change_at", "epoch",
+    }
+)  # fmt: skip
+"""What tells of rows that policies may hide, as in mv_catalog.queries."""
+
 
 def run(statement: DescribeQuery, context: SessionContext, services: Services, work: Work) -> Result:
     query = services.catalog.queries.get(statement.id)
     privileges.require_query_sight(query, context, services)
     status = status_of(query, {each.query_id: each for each in services.engine.statuses()})
-    row = (
+    row: tuple[object, ...] = (
         query.id,
         query.kind,
         query.desired_state.upper(),
@@ -56,4 +64,6 @@ def run(statement: DescribeQuery, context: SessionContext, services: Services, w
         status.lane,
         status.lane_reason,
     )
+    if hides_rows(query, privileges.authority(context, services), services):
+        row = tuple(None if field.name in _TELLING else value for field, value in zip(FIELDS, row, strict=True))
     return result("DESCRIBE QUERY", FIELDS, [row])

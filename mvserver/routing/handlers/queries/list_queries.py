@@ -5,7 +5,7 @@ from __future__ import annotations
 from mvserver.front import Result
 from mvserver.routing import privileges
 from mvserver.routing.ports import Services
-from mvserver.routing.query_states import relation_name, status_of
+from mvserver.routing.query_states import hides_rows, relation_name, status_of
 from mvserver.routing.rows import fields, moment, result
 from mvserver.routing.work import Work
 from mvserver.session.context import SessionContext
@@ -26,9 +26,10 @@ def run(statement: ListQueries, context: SessionContext, services: Services, wor
         if not privileges.sees_query(query, own, services):
             continue
         status = status_of(query, statuses)
+        error = None if hides_rows(query, own, services) else status.error
         rows.append(
             (query.id, relation_name(query.sink_id, services), query.definition_version, query.kind,
-             query.desired_state.upper(), status.state.value, status.error, query.select_text, query.owner,
+             query.desired_state.upper(), status.state.value, error, query.select_text, query.owner,
              moment(query.created_at))
         )  # fmt: skip
     return result("LIST QUERIES", FIELDS, rows)

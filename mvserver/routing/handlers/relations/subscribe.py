@@ -5,13 +5,14 @@ from __future__ import annotations
 from catalog.acl import Privilege
 from catalog.model import Relation
 from mvserver import sqlstates
-from mvserver.errors import SqlError
+from mvserver.errors import SqlError, raise_instead
 from mvserver.front import Field, Result
 from mvserver.routing import lookup, privileges, subscribing
 from mvserver.routing.ports import Services
 from mvserver.routing.work import Work
 from mvserver.session.context import SessionContext
 from mvserver.sql.statements.queries import Subscribe
+from mvserver.visible_rows import told
 
 FIELDS = None
 _HINTS = {
@@ -29,7 +30,10 @@ def described(statement: Subscribe, context: SessionContext, services: Services)
 def run(statement: Subscribe, context: SessionContext, services: Services, work: Work) -> Result:
     view = _view(statement, context, services)
     columns = subscribing.columns(view)
-    subscribing.wait_filled(view, context, services)
+    try:
+        subscribing.wait_filled(view, context, services)
+    except SqlError as error:
+        raise_instead(told(error, secured=services.pulls.hides_rows(view.id, context.role)), error)
     shaper = services.pulls.shaper(columns)
     try:
         visible = services.pulls.visible_rows(view.id, context.scope())
