@@ -128,7 +128,12 @@ class Writer:
         self._new_layouts.clear()
         self.histories.begin()
         self._batch.begin()
-        self._cursor.execute("BEGIN TRANSACTION")
+        try:
+            self._cursor.execute("BEGIN TRANSACTION")
+        except duckdb.Error as error:
+            if self.damage.notice(error):  # the statement, or the batch, is the first to meet it
+                raise self._translate(error) from error
+            raise
 
     def _commit(self, query_ids: Collection[str] | None) -> None:
         """``query_ids``: whose rows it may change; None where it may be those of any."""
