@@ -17,8 +17,8 @@ from mvserver.dialect.functions.from_text import SEPARATOR
 from mvserver.dialect.functions.long_texts import too_large
 from mvserver.errors import SqlError
 from mvserver.pgcatalog.macros import RAISED
-from spark_sinks.duckdb.history.log import AHEAD, NOWHERE, OTHER, REFUSED, TOO_OLD
 from spark_sinks.duckdb.full_disk import full_disk
+from spark_sinks.duckdb.history.log import AHEAD, NOWHERE, OTHER, REFUSED, TOO_OLD
 from spark_sinks.duckdb.ledger import damage
 
 _PREFIX = re.compile(r"^(?:Invalid Error: )?(?P<kind>[A-Za-z][A-Za-z ]*?) ?(?:Error|error|ERROR): (?P<body>.*)$", re.S)
