@@ -257,8 +257,9 @@ class LiveReading(Protocol):
     def position(self, start: Position, places: Mapping[str, int]) -> Position:
         """Where a reader stands whose next places of the partitions of ``start`` are these."""
 
-    def passed(self, start: Position, end: Position) -> Position:
-        """As far as from ``start`` to ``end`` no partition has a record: asks the source, at most a moment."""
+    def passed(self, start: Position, end: Position) -> Position | None:
+        """As far as from ``start`` to ``end`` no partition has a record: asks the source, at most a moment. None where
+        it did not answer in that."""
 
 
 class SourceReader(Protocol):

@@ -28,6 +28,7 @@ from spark_sinks.duckdb.changes.changelog import KeyedRows, RetractedState
 from spark_sinks.duckdb.changes.changes import ChangeNotes, RowsNow, StateWatch, Unwatched
 from spark_sinks.duckdb.changes.group_logs import GroupLog
 from spark_sinks.duckdb.changes.outbox import Outbox, forget_statement
+from spark_sinks.duckdb.full_disk import full_disk
 from spark_sinks.duckdb.history.histories import Histories
 from spark_sinks.duckdb.history.history import History
 from spark_sinks.duckdb.history.telling_merge import ShownGroups
@@ -127,7 +128,12 @@ class Writer:
         self._new_layouts.clear()
         self.histories.begin()
         self._batch.begin()
-        self._cursor.execute("BEGIN TRANSACTION")
+        try:
+            self._cursor.execute("BEGIN TRANSACTION")
+        except duckdb.Error as error:
+            if self.damage.notice(error):  # the statement, or the batch, is the first to meet it
+                raise self._translate(error) from error
+            raise
 
     def _commit(self, query_ids: Collection[str] | None) -> None:
         """``query_ids``: whose rows it may change; None where it may be those of any."""
@@ -286,7 +292,7 @@ class Writer:
             except _NOBODYS as error:
                 raise self._translate(error) from error
             except duckdb.Error as error:
-                if self.damage.notice(error):
+                if self.damage.notice(error) or full_disk(str(error)):  # a COMMIT fails with an error of its own kind
                     raise self._translate(error) from error
                 _log.exception("states of equal keys keep tables of their own")
                 self._shared.keep_apart(unshared)

@@ -53,11 +53,14 @@ class LiveTopic:
         moved = {int(partition): place for partition, place in places.items()}
         return positions.make_position(positions.topic_id_of(start), {**positions.offsets_of(start), **moved})
 
-    def passed(self, start: Position, end: Position) -> Position:
+    def passed(self, start: Position, end: Position) -> Position | None:
         """Offsets without a record at the end of a partition: marks of transactions, and records of those that were
         given up."""
         spans = {p: span for p, span in positions.ranges(start, end).items() if span[1] > span[0]}
-        ends = {p: spans[p][1] for p, at in self._reached(spans).items() if at >= spans[p][1]}
+        reached = self._reached(spans)
+        if len(reached) < len(spans):
+            return None
+        ends = {p: spans[p][1] for p, at in reached.items() if at >= spans[p][1]}
         return positions.make_position(positions.topic_id_of(start), {**positions.offsets_of(start), **ends})
 
     def close(self) -> None:

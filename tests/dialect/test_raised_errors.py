@@ -22,3 +22,20 @@ def test_too_many_grouping_sets() -> None:
         connection.execute(f"SELECT count(*) FROM range(3) r(g) GROUP BY CUBE ({items})")
     error = translate(caught.value)
     assert (error.sqlstate, error.message) == ("54001", "too many grouping sets present (maximum 65535)")
+
+
+_FULL = 'Could not write file "/d/views.duckdb.wal": No space left on device'
+
+
+@pytest.mark.parametrize(
+    ("error", "sqlstate"),
+    [
+        (duckdb.TransactionException(f"TransactionContext Error: Failed to commit: {_FULL}"), "53100"),
+        (duckdb.IOException(f"IO Error: {_FULL}"), "53100"),
+        (OSError(f"IO Error: {_FULL.replace('No space left on device', 'Disk quota exceeded')}"), "53100"),
+        (duckdb.ConversionException(f"Conversion Error: Could not convert string '{_FULL}' to INT32"), "22P02"),
+        (duckdb.IOException('IO Error: Could not read from file "/d/views.duckdb": Input/output error'), "58030"),
+    ],
+)
+def test_a_full_disk_is_told_from_other_errors(error: Exception, sqlstate: str) -> None:
+    assert translate(error).sqlstate == sqlstate

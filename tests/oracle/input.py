@@ -16,9 +16,9 @@ from decimal import Decimal
 from typing import Any
 
 PARTITIONS = 3
-EPOCH = dt.datetime(2024, 5, 17, 12)
+EPOCH = dt.datetime(1969, 12, 31, 23, 56)  # so that a part of the times is before 1970, from which windows are counted
 LAST = EPOCH + dt.timedelta(days=1)  # of a last record in each partition, which moves all watermarks past the others
-KEYS = ("a", "b", "c", "d", "é", "")
+KEYS = ("a", "b", "c", "d", "é", "", "😀")
 
 _ORDERS = "id BIGINT, k VARCHAR, g INTEGER, amount DECIMAL(12, 2), q BIGINT, x DOUBLE, ok BOOLEAN, ts TIMESTAMP"
 _ITEM = "STRUCT<itemId BIGINT, unitPrice DECIMAL(12, 2), subItem STRUCT<tagName VARCHAR>>"

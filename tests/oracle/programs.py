@@ -205,8 +205,7 @@ class ProgramWriter:
         size = step * rng.choice((1, 2, 3) if kind != "TUMBLE" else (1,))
         # The window's start is counted from 1970, as the engine does.
         base = "(extract(epoch FROM ts) * 1000)::bigint"
-        start = f"({base} - {base} % {step * 1000}) / 1000"
-        whole = f"({base} - {base} % {size * 1000}) / 1000"
+        start, whole = (f"floor({base} / {seconds * 1000}.0)::bigint * {seconds}" for seconds in (step, size))
         if kind == "TUMBLE":
             return f"TUMBLE({source}, SIZE {size} SECONDS)", f"(SELECT {start} AS s, {start} + {size} AS e) AS w"
         if kind == "HOP":

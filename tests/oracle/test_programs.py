@@ -156,7 +156,7 @@ def _produce(
             value=record.payload(),
             key=None if record.key is None else record.key.encode(),
             partition=record.partition,
-            timestamp=int(record.time.timestamp() * 1000),
+            timestamp=max(0, int(record.time.timestamp() * 1000)),  # Kafka has no earlier ones; no program reads it
         )
     assert producer.flush(30) == 0
 

@@ -21,6 +21,8 @@ from spark_sinks.duckdb.ledger.ledger import LedgerEntry
 from spark_sinks.duckdb.record_columns import PARTITION, PLACE, RANK, SEGMENT
 from spark_sinks.duckdb.writer import Writer
 
+KEYS = ("a", "é", "😀", "")
+BEGIN = -60  # the first event time: some are before 1970
 END = 1_000_000  # an event time behind all others
 
 
@@ -123,14 +125,19 @@ def table_of(rows: Sequence[Row]) -> pa.Table:
 
 def stream(chance: random.Random, count: int, partitions: int, start: int) -> list[Row]:
     """A first record of each partition, then random ones that are up to some intervals late."""
-    rows = [Row(start + p, None, 0, str(p)) for p in range(partitions)]
-    now = 0
+    rows = [Row(start + p, None, BEGIN, str(p)) for p in range(partitions)]
+    now = BEGIN
     for number in range(start + partitions, start + partitions + count):
         now += chance.choice((0, 0, 1, 2, 5))
-        t = None if chance.random() < 0.03 else max(0, now - chance.choice((0, 0, 0, 1, 3, 9, 15, 40)))
-        key = None if chance.random() < 0.05 else chance.choice("abc")
+        t = None if chance.random() < 0.03 else max(BEGIN, now - chance.choice((0, 0, 0, 1, 3, 9, 15, 40)))
+        key = None if chance.random() < 0.05 else chance.choice(KEYS)
         rows.append(Row(number, key, t, str(chance.randrange(partitions))))
     return rows + [Row(start + partitions + count + p, None, END, str(p)) for p in range(partitions)]
+
+
+def partition_of(key: str, partitions: int) -> str:
+    """The same for all rows of a key, as in a topic."""
+    return str(KEYS.index(key) % partitions)
 
 
 def marks(rows: Sequence[Row], delay: int) -> list[float]:

@@ -18,6 +18,7 @@ from tests.streaming.changelog_states import Changes, target
 
 D = Decimal
 NOON = dt.datetime(2024, 5, 17, 12)
+BEFORE_1970 = dt.datetime(1969, 12, 31, 23, 59, 30, 500_000)
 SEED = int(os.environ.get("MVSERVER_TEST_SEED", "20261121"))
 
 
@@ -210,12 +211,12 @@ def _records(rng: random.Random, count: int) -> list[dict[str, Any]]:
         if rng.random() < 0.25
         else {
             "id": rng.randrange(60),
-            "k": some(rng.choice("abc")),
+            "k": some(rng.choice(("a", "é", "😀", ""))),
             "i": some(rng.randrange(6)),
             "l": some(rng.randrange(8)),
             "n": some(D(rng.randrange(400)) / 100),
             "x": some(rng.choice([0.5, 1.25, -3.0, 1e6, 0.1])),
-            "t": some(NOON + dt.timedelta(seconds=rng.randrange(100))),
+            "t": some(rng.choice((NOON, BEFORE_1970)) + dt.timedelta(seconds=rng.randrange(50))),
         }
         for _ in range(count)
     ]

@@ -81,6 +81,22 @@ def test_when_a_partition_becomes_idle(world: World) -> None:
     assert (world.idle(), outbox(world)) == ([], [])
 
 
+def test_whoever_cannot_begin_a_transaction_any_more_tells_of_it(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Invalidated:
+        def execute(self, statement: str) -> None:
+            raise duckdb.FatalException(
+                "FATAL Error: Failed: database has been invalidated because of a previous fatal error. The database "
+                'must be restarted prior to being used again.\nOriginal error: "Failed to create checkpoint"'
+            )
+
+    with monkeypatch.context() as patched:
+        patched.setattr(world.writer, "_cursor", Invalidated())
+        with pytest.raises(SqlError) as raised, world.writer.transaction():
+            pass
+    assert raised.value.sqlstate == "58030"
+    assert world.writer.damage.reason is not None
+
+
 def test_a_disk_that_cannot_be_written_ends_no_query(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     merge, full = world.writer._merge_view, [True]
 

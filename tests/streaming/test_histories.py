@@ -129,7 +129,7 @@ def _tuples(rows: Iterable[dict[str, Any]]) -> list[tuple[Any, ...]]:
 
 def some_rows(rng: random.Random, count: int) -> list[dict[str, Any]]:
     return [
-        {"k": rng.choice(["a", "b", "c", None]), "i": rng.randrange(4), "l": rng.choice([None, 1, 2]), "n": None}
+        {"k": rng.choice(["a", "", "😀", None]), "i": rng.randrange(4), "l": rng.choice([None, 1, 2]), "n": None}
         for _ in range(count)
     ]
 

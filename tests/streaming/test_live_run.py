@@ -27,7 +27,7 @@ class Run:
     """At 10 and 10 of a topic that is known to be without records up to ``empty``."""
 
     def __init__(self) -> None:
-        self.empty = position(10, 10)
+        self.empty: Any = position(10, 10)
         self.committed: list[EvaluatedBatch] = []
         live = SimpleNamespace(refusal=None, passed=lambda start, end: self.empty)
         reader: Any = SimpleNamespace(positions=KafkaPositions(), live=live, schemas=None, held=None)
@@ -88,6 +88,27 @@ def test_the_position_moves_over_what_are_no_records() -> None:
     assert [share.end for _, shares in batch.parts for share in shares] == [position(13, 10)]
     assert made.view.claimed == position(13, 10)
     assert made.run._passage.places == {"0": 13, "1": 10}
+
+
+def test_a_source_that_did_not_answer_in_time_is_asked_again() -> None:
+    made = Run()
+    made.quiet_for(run.QUIET_S)
+    made.empty = None
+    made.run._compare(position(13, 10))
+    assert not made.committed
+    made.empty = position(13, 10)
+    made.run._compare(position(13, 10))
+    assert [batch.entry.end for batch in made.committed if batch.entry] == [position(13, 10)]
+
+
+def test_a_source_that_does_not_answer_at_all_ends_the_run() -> None:
+    made = Run()
+    made.quiet_for(run.SILENT_S)
+    made.empty = None
+    for _ in range(run.UNANSWERED_MAX + 1):
+        made.run._compare(position(13, 10))
+    with pytest.raises(LaneEnded, match="no record came"):
+        made.run._compare(position(13, 10))
 
 
 def test_records_that_never_come_end_the_run() -> None:

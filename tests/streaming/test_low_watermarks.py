@@ -27,7 +27,7 @@ from spark_sinks.duckdb.joins.temporal_joins import TemporalTables
 from spark_sinks.duckdb.joins.unions import UnionTables
 from spark_sinks.duckdb.ledger.ledger import LedgerEntry
 from spark_sinks.duckdb.state.windows import Standing
-from tests.streaming.joins import END, Row, World, cut, marks, stream, table_of
+from tests.streaming.joins import END, Row, World, cut, marks, partition_of, stream, table_of
 
 WITHIN, DELAY, KEPT, PARTITIONS = 10, 3, 20, 2
 Seen = tuple[Any, Any, int, int | None]  # left and right number, event time, mark
@@ -112,11 +112,6 @@ def own_marks(rows: Sequence[Row]) -> dict[int, int]:
     }
 
 
-def _partition_of(row: Row) -> str:
-    """The same for all rows of a key, as in a topic."""
-    return row.partition if row.key is None else str(ord(row.key) % PARTITIONS)
-
-
 @pytest.mark.parametrize("kind", ["UNION ALL", "LEFT temporal", "INNER", "LEFT", "FULL"])
 def test_rows_and_their_lateness_do_not_depend_on_batches(tmp_path: Path, kind: str) -> None:
     seed = int(os.environ.get("MV_JOIN_SEED", time.time_ns() % 1_000_000_000))
@@ -124,7 +119,10 @@ def test_rows_and_their_lateness_do_not_depend_on_batches(tmp_path: Path, kind: 
     chance = random.Random(seed)
     sides = stream(chance, 60, PARTITIONS, 0), stream(chance, 60, PARTITIONS, 1_000)
     if kind == "LEFT temporal":  # which of two versions of one time is the later one, the order in its partition says
-        sides = sides[0], [replace(row, partition=_partition_of(row)) for row in sides[1]]
+        sides = (
+            sides[0],
+            [row if row.key is None else replace(row, partition=partition_of(row.key, PARTITIONS)) for row in sides[1]],
+        )
     worlds = [run(tmp_path / str(turn), kind, sides, chance) for turn in range(2)]
     one, other = (Counter(row for row in world.found if row[2] < END) for world in worlds)
     assert one == other

@@ -35,7 +35,7 @@ RECORD_TIME = dt.datetime(2024, 5, 17, 12, 0, 0, 123_456, tzinfo=dt.UTC)
 RECORDS = [
     (b"first", {"l": 1_700_000_000_000, "t": "2024-01-02 03:04:05.678"}),
     (None, {"l": None, "t": None}),
-    (b"\xff!", {"l": 7, "t": "1969-12-31 23:59:59"}),
+    (b"\xff!", {"l": -7, "t": "1969-12-31 23:59:58.999999"}),
 ]
 
 
@@ -44,8 +44,8 @@ RECORDS = [
     ("source", "times"),
     [
         ("", [1_715_947_200_123] * 3),
-        (" WITH ('timestamp' = 'l')", [1_700_000_000_000, None, 7]),
-        (" WITH ('timestamp' = 't')", [1_704_164_645_678, None, -1_000]),
+        (" WITH ('timestamp' = 'l')", [1_700_000_000_000, None, -7]),
+        (" WITH ('timestamp' = 't')", [1_704_164_645_678, None, -1_001]),
     ],
 )
 def test_time_and_key_of_a_record(spark: Any, source: str, times: list[int | None]) -> None:

@@ -16,7 +16,7 @@ from spark_sinks.duckdb.changes.logs import Log
 from spark_sinks.duckdb.joins import join_sides
 from spark_sinks.duckdb.joins.join_sides import Side
 from spark_sinks.duckdb.joins.temporal_joins import TemporalTables
-from tests.streaming.joins import END, Row, World, cut, marks
+from tests.streaming.joins import BEGIN, END, KEYS, Row, World, cut, marks, partition_of
 
 KEPT = 20
 NEVER = float("-inf")
@@ -34,18 +34,22 @@ def stream(
     chance: random.Random, count: int, partitions: int, start: int, *, versions: bool, by_key: bool = True
 ) -> list[Row]:
     """Records that are up to some times late; those of a changelog have the partition of their primary key."""
-    rows = [Row(start + p, None, 0, str(p)) for p in range(partitions)]
-    now = 0
+    rows = [Row(start + p, None, BEGIN, str(p)) for p in range(partitions)]
+    now = BEGIN
     for number in range(start + partitions, start + partitions + count):
         now += chance.choice((0, 1, 2, 5))
-        t = None if chance.random() < 0.03 else max(0, now - chance.choice((0, 0, 0, 1, 3, 9, 45)))
-        key = None if chance.random() < 0.05 else chance.choice("abcd")
+        t = None if chance.random() < 0.03 else max(BEGIN, now - chance.choice((0, 0, 0, 1, 3, 9, 45)))
+        key = None if chance.random() < 0.05 else chance.choice(KEYS)
         primary = None if by_key else chance.choice("uvwxyz")
-        partition = ord(primary or key or "a") % partitions if versions else chance.randrange(partitions)
+        partition = str(chance.randrange(partitions))
+        if versions and primary is not None:
+            partition = str(ord(primary) % partitions)
+        elif versions and key is not None:
+            partition = partition_of(key, partitions)
         deleted = versions and chance.random() < 0.15
         if deleted and not by_key:
             key = None  # a deletion has nothing but its primary key
-        rows.append(Row(number, key, t, str(partition), deleted, primary))
+        rows.append(Row(number, key, t, partition, deleted, primary))
     return rows + [Row(start + partitions + count + p, None, END, str(p)) for p in range(partitions)]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import duckdb
 import pytest
@@ -76,6 +77,22 @@ def test_a_reader_with_an_old_snapshot_does_not_fail_the_writer(database: Databa
         assert reader.execute("SELECT sum(a) FROM t").fetchall() == [(1955,)]
         WriteAheadLog(cursor, bytes_max=1).bound()
         assert _log_bytes(tmp_path) == 0
+
+
+def test_a_log_that_finds_no_room_on_the_disk_stays(
+    database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    left = 0
+    monkeypatch.setattr("shutil.disk_usage", lambda path: SimpleNamespace(free=left))
+    with database.cursor() as cursor:
+        cursor.execute("CREATE TABLE t AS SELECT range AS i FROM range(100_000)")
+        length = _log_bytes(tmp_path)
+        log = WriteAheadLog(cursor, bytes_max=length)
+        log.bound()
+        assert _log_bytes(tmp_path) == length
+        left = 2 * length
+        log.bound()
+        assert _log_bytes(tmp_path) < length
 
 
 def test_in_memory_there_is_no_log() -> None:

@@ -275,7 +275,7 @@ def build_program(targets: Sequence[Target], *, trial: bool = False, schemas: Kn
 def _with_row_functions(scan: Scan, columns: Mapping[str, str]) -> Mapping[str, str]:
     if scan.derived is not None:
         return columns
-    time = f"({event_us(scan, columns)} div 1000)"
+    time = f"unix_millis(timestamp_micros({event_us(scan, columns)}))"  # rounded down before 1970, too
     return {**columns, ROW_TIME.name: time, ROW_KEY.name: _ROW_KEY, ROW_METADATA: METADATA}
 
 

@@ -42,6 +42,7 @@ POLL_S = 0.2
 LOOK_S = 0.5  # how often the run looks at Spark's query and at the source's end
 QUIET_S = 0.2  # so long without rows: what the source says to have may be no records
 SILENT_S = 20.0  # records that the source has, and that do not come for so long, are left to batches
+UNANSWERED_MAX = 5  # questions that a busy source did not answer in time, before the run leaves it at that
 DRAIN_S = 5.0  # how long tasks may take to end
 BEGIN_S = 60.0  # how long Spark may take until its tasks are there
 
@@ -77,7 +78,7 @@ class LiveRun:
         self._last_rows = time.monotonic()
         self._looked = 0.0
         self._looked_at: Position | None = None  # the end of which is known that records are before it
-        self._behind = 0
+        self._behind = self._unanswered = 0
         targets = [subscriber.target for subscriber in subscribers]
         schemas = known_schemas(services.reader, (target.plan.scan for target in targets))
         self._programs = live_programs(targets, schemas)
@@ -210,7 +211,13 @@ class LiveRun:
     def _pass_over(self, latest: Position) -> None:
         """A topic may end with what is no record: then the source says to have more than will ever come."""
         end = self._live.passed(self._position, latest)
+        if end is None and self._unanswered < UNANSWERED_MAX:
+            self._unanswered += 1
+            return
+        self._unanswered = 0
         self._looked_at = latest
+        if end is None:
+            return
         if encode(end) == encode(self._position):
             return
         self._passage = Passage(self._services.reader.positions.partitions(end))
