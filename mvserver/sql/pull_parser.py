@@ -135,6 +135,15 @@ class PullError(ParseError):
         self.token = token
 
 
+def _generate_series(args: list[Any]) -> exp.Expr:
+    """sqlglot reads the step as an interval of one unit."""
+    if len(args) > 2:
+        step = args[2].this if isinstance(args[2], exp.Interval) and args[2].args.get("unit") is None else args[2]
+        if isinstance(step, exp.Literal) and step.is_string and not step.name.strip().lstrip("+-").isdigit():
+            args[2] = exp.Interval(this=step) if _ONE_UNIT.fullmatch(step.name) is None else exp.to_interval(step.name)
+    return exp.ExplodingGenerateSeries.from_arg_list(args)
+
+
 def _to_timestamp(args: list[Any]) -> exp.Expr:
     if len(args) == 1:
         return exp.UnixToTime(this=args[0])
@@ -201,7 +210,7 @@ class PullParser(PostgresParser):
         word: build
         for word, build in PostgresParser.FUNCTIONS.items()
         if word not in _AS_WRITTEN and (word.lower() in pull_functions.table() or word in _GRAMMAR)
-    } | {"TO_TIMESTAMP": _to_timestamp}
+    } | {"TO_TIMESTAMP": _to_timestamp, "GENERATE_SERIES": _generate_series}
 
     PRIMARY_PARSERS: ClassVar[dict[Any, Any]] = {  # an error may stand at such a constant
         **PostgresParser.PRIMARY_PARSERS,

@@ -1,4 +1,4 @@
--- Statements that were once answered otherwise than PostgreSQL answers them.
+-- Statements that were once answered otherwise than PostgreSQL answers them: @Zone SQL ;; parameter | parameter.
 SELECT id, (SELECT f.f8::text) FROM facts f ORDER BY id
 SELECT f.id, l.* FROM facts f, LATERAL (SELECT f.f8::text AS a, f.y::text AS b, round(f.f8) AS c, f.f4::text AS d) l ORDER BY id
 SELECT f.id, l.* FROM facts f, LATERAL (SELECT t.id AS x, f.f8::text || t.f8 AS a, date_trunc('month', f.d) AS b, to_char(f.n2, 'FM990.0') AS c, round(f.f8 + t.f8) AS d FROM things t WHERE t.id < 3) l ORDER BY 1, 2
@@ -89,3 +89,42 @@ SELECT t1.d, percentile_disc(0.5) WITHIN GROUP (ORDER BY (t1.j::jsonb ->> 'a')) 
 SELECT percentile_disc(0.5) WITHIN GROUP (ORDER BY initcap(j::jsonb ->> 'a')), mode() WITHIN GROUP (ORDER BY j::jsonb ->> 'a') FROM facts
 SELECT a.id, b.id FROM facts a JOIN things b ON round(b.f8) = a.i2 + 1 ORDER BY 1, 2
 SELECT a.id, b.id FROM facts a JOIN things b ON EXISTS (SELECT 1 FROM notes n WHERE n.f4::text < b.f8::text AND n.id = a.id) ORDER BY 1, 2
+SELECT x, extract(year from x), extract(decade from x), extract(century from x), extract(millennium from x), extract(isoyear from x), date_part('year', x) FROM generate_series(timestamp '2003-02-05 00:00:00 BC', '0301-01-01', '7 years 5 months 3 days') AS z(x)
+SELECT x, extract(year from x), extract(decade from x), extract(century from x), extract(millennium from x), extract(isoyear from x), extract(year from x::date) FROM generate_series(timestamptz '2003-02-05 00:00:00 BC', '0301-01-01', '7 years 5 months 3 days') AS z(x)
+SELECT date_trunc('decade', x), date_trunc('century', x), date_trunc('millennium', x), date_trunc('decade', x::date) FROM generate_series(timestamptz '2003-02-05 00:00:00 BC', '0301-01-01', '7 years 5 months 3 days') AS z(x)
+SELECT x, to_char(x, 'YYYY YYY YY Y IYYY IYY IY I CC BC a.d. FMYYYY FMYY FMIYYY FMCC MM-DD YYYYth Y,YYY Y,YYYth') FROM generate_series(timestamp '2003-02-05 00:00:00 BC', '0301-01-01', '7 years 5 months 3 days') AS z(x)
+SELECT x, to_char(x, 'YYYY YYY YY Y IYYY IYY IY I CC BC a.d. FMYYYY FMYY FMIYYY FMCC MM-DD YYYYth Y,YYY Y,YYYth') FROM generate_series(timestamptz '2003-02-05 00:00:00 BC', '0301-01-01', '7 years 5 months 3 days') AS z(x)
+SELECT to_char(interval '-3 hours -2 years -7 min', 'YYYY HH24 MI SS MM DD US MS'), to_char(interval '-3 days -4.25 sec', 'DD FMDD SS US FMSS'), extract(decade from interval '-17 years'), extract(year from interval '-17 years')
+SELECT * FROM generate_series(1, 5, '2') AS z(x)
+SELECT generate_series(timestamp '2024-01-01', '2024-03-01', '1 mon 3 days')
+SELECT ts = '0044-03-15 BC', ts < '0044-03-15 00:00:00 BC', tz > '0044-03-15 00:00:00+00 BC' FROM facts ORDER BY id
+SELECT c FROM (VALUES ('0044-01-01 BC'), (date '2024-01-01'), (NULL)) v(c)
+SELECT c FROM (VALUES (ARRAY[1]), ('{1,2}'), (NULL)) v(c)
+SELECT array_agg(tz)::text, array_agg(d)::text, array_agg(ts)::text FROM (SELECT * FROM facts ORDER BY id LIMIT 20) q
+SELECT degrees(f8), degrees(f4), degrees(i4), radians(f8), radians(f4) FROM facts WHERE id <> 3 ORDER BY id
+SELECT degrees(1e307::float8)
+SELECT * FROM (VALUES (1, '1'::jsonb), (2, NULL)) t(a, b) CROSS JOIN (SELECT '1'::jsonb AS x) u, unnest(ARRAY[1, 2]) g
+SELECT * FROM (SELECT * FROM (SELECT '1'::jsonb AS x UNION ALL SELECT NULL) u) v UNION ALL SELECT '3'
+WITH w AS (SELECT '1'::jsonb AS x) SELECT * FROM w CROSS JOIN facts WHERE id = 1
+SELECT * FROM (SELECT id, j::jsonb FROM facts) u JOIN things USING (id)
+SELECT * FROM things t NATURAL JOIN LATERAL (SELECT id, j::jsonb FROM facts) u
+SELECT (array_agg(j::jsonb ORDER BY id))[1], array_agg(j::jsonb), q.x FROM notes, (SELECT * FROM (SELECT '1'::jsonb AS x) u) q GROUP BY x
+WITH RECURSIVE r(a, b) AS (SELECT 1, NULL::jsonb UNION ALL SELECT a + 1, b FROM r WHERE a < 3) SELECT r.*, b FROM r
+SELECT nullif(f4, n2), nullif(f4, f8), nullif(n2, f4), nullif(n2, f8), nullif(f4, i4), nullif(f4, i8), nullif(f4, 0.5), nullif(f4, '0.5'), nullif(i4, f4) FROM facts ORDER BY id
+SELECT nullif(1.1::real, 1.1), nullif(0.1::real, 0.1::numeric), nullif(16777216::real, 16777217)
+SELECT id, (id, s) IN (SELECT t.id, t.s FROM things t WHERE t.b = f.b), (id, s) NOT IN (SELECT t.id, f.s FROM things t) FROM facts f ORDER BY id
+SELECT id, (n2, d) IN (SELECT t.n2, t.d FROM things t WHERE t.b = f.b), (f.e::mood, f.f8) = ANY (SELECT 'sad', f8 FROM things t WHERE t.b = f.b) FROM facts f ORDER BY id
+SELECT b, (max(id), b) IN (SELECT t.id, t.b FROM things t WHERE t.b = f.b) FROM facts f GROUP BY b ORDER BY b
+SELECT id FROM facts f WHERE (id, s) IN (SELECT t.id FROM things t WHERE t.b = f.b)
+SELECT (NULL, 1) IN (SELECT 2, 2), (NULL, 1) IN (SELECT 2, 1), (1, 2) NOT IN (SELECT 1, NULL::int), (1, 2) IN (SELECT 1, 2 WHERE false)
+SELECT CASE WHEN b THEN s::char(3) END FROM facts
+SELECT CASE WHEN b THEN s::char(3) ELSE 'x' END, coalesce(s::char(3), 'x'), CASE WHEN b THEN s::char(3) ELSE s END FROM facts
+SELECT CASE WHEN b THEN s::char(3) ELSE s::char(5) END AS q, (CASE id WHEN 1 THEN coalesce(NULL, s::char(7)) ELSE (s::char(2)) END) FROM facts
+SELECT CASE WHEN b THEN s::char(3) END || 'x', length(CASE WHEN b THEN s::char(3) END), CASE WHEN b THEN s::varchar(3) END, coalesce(s::varchar(2), 'xx') FROM facts
+SELECT count(*) FROM facts f JOIN (SELECT btrim(y, '\x01') AS x FROM facts) q ON f.y = q.x
+SELECT string_agg(y, '\x61') OVER (ORDER BY id) FROM facts ORDER BY id
+SELECT ltrim($1::bytea, 'a'), substring($1::bytea FROM 2), length($1::bytea), position($2::bytea in $1::bytea) ;; abc | b
+SELECT overlay(y placing $2 from $1), btrim(y, $2), string_agg(y, $2) OVER () FROM facts ;; 1 | \x61
+SELECT c - $1 FROM facts ORDER BY id ;; 01:00:00
+@America/New_York SELECT tz::text, tz || '', concat(tz), to_json(tz), tz, to_char(tz, 'YYYY-MM-DD HH24:MI:SS OF TZH TZM') FROM (VALUES (timestamptz '1850-01-01 00:00:00+00'), ('1800-06-01 12:00+00'), ('0044-03-15 00:00:00+00 BC')) v(tz)
+@America/New_York SELECT extract(year from tz), to_char(tz, 'YYYY IYYY Y'), date_trunc('century', tz), array_agg(tz)::text, jsonb_build_object('a', tz) FROM (VALUES (timestamptz '1850-01-01 00:00:00+00'), ('0001-01-01 01:00+00'), ('0044-03-15 00:00:00+00 BC')) v(tz) GROUP BY tz

@@ -66,12 +66,15 @@ class Pair:
                 what = "binary"
         return Difference(what, query.sql, tuple(values), ours, theirs), choices.made
 
-    def written(self, sql: str) -> Difference:
-        """A statement as it is."""
-        self._set_zone("UTC")
-        ours, theirs = (self._asked(each, sql, (), 0) for each in (self._ours, self._theirs))
-        what = judged(ours, theirs, ordered="order by" in sql.lower())
-        return Difference(what, sql, (), ours, theirs)
+    def written(self, line: str) -> Difference:
+        """A statement as it is, ``@Zone SELECT … ;; value | value`` with a time zone and parameters."""
+        zone, line = line[1:].split(" ", 1) if line.startswith("@") else ("UTC", line)
+        sql, *given = line.split(" ;; ")
+        values = tuple(given[0].split(" | ")) if given else ()
+        self._set_zone(zone)
+        ours, theirs = (self._asked(each, sql, values, 0) for each in (self._ours, self._theirs))
+        what = judged(ours, theirs, ordered="order by" in sql.lower(), parameters=bool(values))
+        return Difference(what, sql, values, ours, theirs)
 
     def _set_zone(self, zone: str) -> None:
         if zone != self._zone:

@@ -251,7 +251,15 @@ def _positive(node: exp.Expr) -> exp.Expr:
 def _null_if(node: exp.Nullif, type_of: TypeOf) -> exp.Expr | None:
     """Of the type by which the two are compared."""
     kind, other = type_of(node.this), type_of(node.expression)
-    if kind not in _INTEGERS or not (other in _FLOATS or other.startswith("DECIMAL")):
+    exact = other.startswith("DECIMAL")
+    if kind == "FLOAT" and (exact or other in _INTEGERS):  # two numbers of double precision; the first is still a real
+        for part in (node.this, node.expression):
+            part.replace(exp.cast(part.copy(), "DOUBLE", dialect="duckdb"))
+        return exp.cast(node.copy(), "FLOAT", dialect="duckdb")
+    if kind.startswith("DECIMAL") and not kind.endswith("]") and other in _FLOATS:
+        node.set("this", exp.cast(node.this.copy(), "DOUBLE", dialect="duckdb"))
+        return node
+    if kind not in _INTEGERS or not (other in _FLOATS or exact):
         return None
     wider = "DOUBLE" if other in _FLOATS else "DECIMAL(19, 0)"
     node.set("this", exp.cast(node.this.copy(), wider, dialect="duckdb"))

@@ -30,7 +30,7 @@ from mvserver.dialect.functions.arrays import array_literal
 from mvserver.dialect.functions.to_char import call
 from mvserver.dialect.growth import Growth
 from mvserver.dialect.probes import innermost, types_in
-from mvserver.dialect.typing import constant_operands, exact_columns, mixed_numerics, operand_types
+from mvserver.dialect.typing import constant_operands, exact_columns, mixed_numerics, operand_types, row_values
 from mvserver.dialect.typing.operand_rules import NO_FUNCTION
 from mvserver.errors import SqlError
 
@@ -49,8 +49,9 @@ _READ = {
 _CLOCKS = (exp.DType.TIME, exp.DType.INTERVAL)
 _TEXT_OF: dict[str, str] = {
     "DOUBLE": "_float8_out", "FLOAT": "_float4_out", "INTERVAL": "_interval_out", "BLOB": "_bytea_out",
-    "DATE": "_time_out", "TIMESTAMP": "_time_out", "TIMESTAMP WITH TIME ZONE": "_time_out",
+    "DATE": "_time_out", "TIMESTAMP": "_time_out", "TIMESTAMP WITH TIME ZONE": "_instant_out",
     "DOUBLE[]": "_float8_array_out", "FLOAT[]": "_float8_array_out", "BOOLEAN[]": "_bool_array_out",
+    "DATE[]": "_time_array_out", "TIMESTAMP[]": "_time_array_out", "TIMESTAMP WITH TIME ZONE[]": "_instant_array_out",
 }  # fmt: skip
 """Macros that write a value of DuckDB's type as PostgreSQL does."""
 
@@ -107,6 +108,10 @@ class TypedRewriting:
         """Texts beside an operator, in place; True when there was one."""
         return constant_operands.give_types(self._tree, self._type)
 
+    def trim_bytes(self) -> bool:
+        """Functions of bytes that DuckDB takes for those of texts, in place; True when there was one."""
+        return binary_functions.trim(self._tree, self._type)
+
     def hand_out_columns(self) -> bool:
         """Numerics with digits of their own, in place; True when there was one."""
         return exact_columns.hand_out(self._tree, self._type)
@@ -121,8 +126,9 @@ class TypedRewriting:
         periods_added = periods.add_missing(self._tree, self._type)
         binary_added = binary_functions.add_missing(self._tree, self._type)
         texts_added = self._add_texts()
+        rows_added = row_values.test_memberships(self._tree)
         operators_added = operand_types.add_missing(self._tree, self._type)
-        return enums_added or periods_added or binary_added or texts_added or operators_added
+        return enums_added or periods_added or binary_added or texts_added or rows_added or operators_added
 
     def _add_texts(self) -> bool:
         """Arrays among the arguments of concat, which DuckDB would join to arrays."""
