@@ -21,6 +21,24 @@ _ONE_COLUMN = frozenset({
 })  # fmt: skip
 
 
+def inner_first(tree: exp.Expr) -> Sequence[exp.Expr]:
+    """All nodes, those within another before it, and what a query reads before what it makes of that."""
+    found: list[exp.Expr] = []
+    rest = [tree]
+    while rest:
+        node = rest.pop()
+        found.append(node)
+        parts = list(node.iter_expressions())
+        if isinstance(node, exp.Query):
+            parts.sort(key=lambda part: _FIRST.get(part.arg_key or "", len(_FIRST)))
+        rest += parts
+    found.reverse()
+    return found
+
+
+_FIRST = {"with_": 0, "from_": 1, "joins": 2, "laterals": 3}
+
+
 def sources_of(select: exp.Select) -> list[exp.Expr]:
     """What it reads, in the order of FROM."""
     found = [select.args["from_"].this] if select.args.get("from_") is not None else []

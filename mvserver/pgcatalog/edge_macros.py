@@ -89,6 +89,8 @@ EDGE_MACROS: tuple[str, ...] = tuple(
             THEN CAST(floor(({system}.fn._year_field(v) + 1) / 10) AS BIGINT) ELSE date_part('decade', v) END""",
         """_trunc_years(v, n, first) AS date_trunc('year', v)
             - to_years(CAST(coalesce((({system}.fn._counted_year(v) - first) % n + n) % n, 0) AS INTEGER))""",
+        """_trunc_interval_years(i, n) AS to_months(CAST(
+            {system}.fn._towards_zero({system}.fn._interval_months(i), n * 12) * n * 12 AS INTEGER))""",
         "_interval_days(i) AS {system}.fn._interval_months(i) * 30 + CAST(date_part('day', i) AS BIGINT)",
         "_clock_truncated(u, x, l) AS CASE WHEN isfinite(x) THEN x - (l - date_trunc(u, l)) ELSE x END",
         "_interval_quotient(i, n) AS CASE WHEN n = 0 AND i IS NOT NULL THEN error('Division by zero') "
@@ -138,9 +140,11 @@ EDGE_MACROS: tuple[str, ...] = tuple(
         "_array_contains(a, b) AS CASE WHEN a IS NOT NULL AND b IS NOT NULL "
         "THEN list_has_all(a, b) AND list_count(b) = len(b) END",
         # --- items of arrays -----------------------------------------------------------------------------------------
-        "_bool_items(a) AS list_transform(a, lambda e: {system}.fn._bool_out(e))",
-        "_float8_items(a) AS list_transform(a, lambda e: {system}.fn._float8_out(e))",
-        "_float4_items(a) AS list_transform(a, lambda e: {system}.fn._float4_out(e))",
+        *(
+            f"_{name}_items(a) AS list_transform(a, lambda e: {{system}}.fn._{name}_out(e))"
+            for name in ("bool", "float8", "float4", "bytea", "time", "instant", "interval")
+        ),
+        "_items_joined(a, s) AS CASE WHEN a IS NOT NULL AND s IS NOT NULL THEN coalesce(array_to_string(a, s), '') END",
         # --- enums (dialect.functions.enums) -------------------------------------------------------------------------
         """_labels_between(a, low, high) AS list_filter(a,
             lambda e: (low IS NULL OR e >= low) AND (high IS NULL OR e <= high))""",

@@ -419,7 +419,7 @@ MACROS: tuple[str, ...] = tuple(
         *(
             f"""_{name}_array_out(a) AS '{{' || array_to_string(list_transform(a, lambda e:
                 coalesce({{system}}.fn._array_item({{system}}.fn._{name}_out(e)), 'NULL')), ',') || '}}'"""
-            for name in ("time", "instant")
+            for name in ("time", "instant", "bytea", "interval", "float4")
         ),
         """_bool_array_out(a) AS '{' || array_to_string(list_transform(a,
             lambda e: coalesce({system}.fn._bool_out(e), 'NULL')), ',') || '}'""",

@@ -128,3 +128,16 @@ SELECT overlay(y placing $2 from $1), btrim(y, $2), string_agg(y, $2) OVER () FR
 SELECT c - $1 FROM facts ORDER BY id ;; 01:00:00
 @America/New_York SELECT tz::text, tz || '', concat(tz), to_json(tz), tz, to_char(tz, 'YYYY-MM-DD HH24:MI:SS OF TZH TZM') FROM (VALUES (timestamptz '1850-01-01 00:00:00+00'), ('1800-06-01 12:00+00'), ('0044-03-15 00:00:00+00 BC')) v(tz)
 @America/New_York SELECT extract(year from tz), to_char(tz, 'YYYY IYYY Y'), date_trunc('century', tz), array_agg(tz)::text, jsonb_build_object('a', tz) FROM (VALUES (timestamptz '1850-01-01 00:00:00+00'), ('0001-01-01 01:00+00'), ('0044-03-15 00:00:00+00 BC')) v(tz) GROUP BY tz
+SELECT sum((d - date '2024-01-01') * 2), avg(d - date '2024-01-01'), sum(DISTINCT d - '2024-01-01') FILTER (WHERE id > 1), sum(d - date '2024-01-01') OVER () FROM things GROUP BY d
+SELECT percentile_disc(0.5) WITHIN GROUP (ORDER BY 1.5), percentile_cont(0.5) WITHIN GROUP (ORDER BY 2), mode() WITHIN GROUP (ORDER BY 'x'::text), mode() WITHIN GROUP (ORDER BY true) FROM facts
+SELECT round(grouping(f8) / 3.0, 2) FROM facts GROUP BY GROUPING SETS ((f8), ())
+SELECT least('ok'::mood, $1), nullif($1, 'ok'::mood), coalesce($1, 'ok'::mood) FROM notes ;; ok
+SELECT ((t2.u::uuid, t4.c0) IN ((t2.u::uuid, t2.e::mood), (t2.u::uuid, t2.e::mood))) FROM facts AS t2 LEFT JOIN (SELECT enum_first(t5.e::mood) AS c0, t5.f8 AS c2 FROM facts AS t5) AS t4 ON t2.f8 = t4.c2
+SELECT date_trunc('century', iv), date_trunc('decade', iv), date_trunc('millennium', iv), date_trunc('century', -iv) FROM (SELECT interval '-217 years 5 mons 3 days' AS iv UNION ALL SELECT interval '1234 years 5 mons' UNION ALL SELECT NULL) v
+SELECT array_to_string(ARRAY[NULL, NULL]::int[], ','), array_to_string(ARRAY[]::int[], ','), array_to_string(NULL::int[], ','), array_to_string(ARRAY[1, NULL], NULL), array_to_string(ARRAY[NULL], ',', 'x')
+SELECT array_to_string(ARRAY[d, d], ','), array_to_string(ARRAY[ts], ',', '-'), array_to_string(ARRAY[tz], ',', NULL), array_to_string(ARRAY[c], ','), array_to_string(ARRAY[y], ','), array_to_string(ARRAY[b], ','), array_to_string(ARRAY[f4], ','), array_to_string(ARRAY[make_interval(days => id)], ',') FROM facts
+SELECT ARRAY[y]::text, ARRAY[make_interval(days => id, hours => -id)]::text, ARRAY[c]::text, ARRAY[u]::text, ARRAY[e::mood]::text, ARRAY[n2]::text, ARRAY[f4, 1e7::real]::text FROM facts
+SELECT id, ai BETWEEN SYMMETRIC ARRAY[1, 2] AND ai, ai NOT BETWEEN SYMMETRIC ARRAY[3] AND ARRAY[1], ai BETWEEN SYMMETRIC '{3}' AND '{1}', ta BETWEEN SYMMETRIC ta AND ARRAY['a'] FROM facts ORDER BY id
+SELECT enum_range(nullif('ok'::mood, CASE WHEN bool_and(t1.b) THEN 'ok'::mood END))::text[] FROM facts AS t1
+SELECT enum_first(max(e::mood)), enum_range(max(e::mood)), enum_range(NULL::mood) FROM facts
+WITH w AS (SELECT octet_length($1) AS x) SELECT date_trunc('week', interval '1 day') FROM w ;; a

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from sqlglot import exp
 
 from mvserver import interrupts
+from mvserver.dialect.derived_columns import inner_first
 from mvserver.dialect.functions.periods import whole_call
 from mvserver.sql.pull_parser import CALLED
 
@@ -38,7 +39,7 @@ def present(tree: exp.Expr) -> bool:
 def trim(tree: exp.Expr, type_of: TypeOf) -> bool:
     """``btrim(bytea, bytea)`` and its like, in place, before the types of all around them are asked for."""
     changed = False
-    for node in interrupts.asking(reversed(list(tree.walk(bfs=True)))):
+    for node in interrupts.asking(inner_first(tree)):
         if _trimming(node) is not None and (made := _made(node, type_of)) is not None:
             node.replace(made)
             changed = True

@@ -15,6 +15,7 @@ from sqlglot import exp
 
 from mvserver import interrupts, sqlstates
 from mvserver.dialect import binding
+from mvserver.dialect.derived_columns import inner_first
 from mvserver.dialect.duck_text import refuse_repeating
 from mvserver.dialect.errors.type_texts import pg_name
 from mvserver.dialect.functions import (
@@ -50,7 +51,8 @@ _CLOCKS = (exp.DType.TIME, exp.DType.INTERVAL)
 _TEXT_OF: dict[str, str] = {
     "DOUBLE": "_float8_out", "FLOAT": "_float4_out", "INTERVAL": "_interval_out", "BLOB": "_bytea_out",
     "DATE": "_time_out", "TIMESTAMP": "_time_out", "TIMESTAMP WITH TIME ZONE": "_instant_out",
-    "DOUBLE[]": "_float8_array_out", "FLOAT[]": "_float8_array_out", "BOOLEAN[]": "_bool_array_out",
+    "DOUBLE[]": "_float8_array_out", "FLOAT[]": "_float4_array_out", "BOOLEAN[]": "_bool_array_out",
+    "BLOB[]": "_bytea_array_out", "INTERVAL[]": "_interval_array_out",
     "DATE[]": "_time_array_out", "TIMESTAMP[]": "_time_array_out", "TIMESTAMP WITH TIME ZONE[]": "_instant_array_out",
 }  # fmt: skip
 """Macros that write a value of DuckDB's type as PostgreSQL does."""
@@ -142,7 +144,7 @@ class TypedRewriting:
         """In place, inner expressions first; True when something was rewritten. ``with_enums``: whether any operand
         may be of an enum type."""
         changed, growth = False, Growth(self._tree)
-        for node in interrupts.asking(reversed(list(self._tree.walk(bfs=True)))):
+        for node in interrupts.asking(inner_first(self._tree)):
             replacement = None
             if with_enums and enum_operands.concerns(node):
                 replacement = enum_operands.rewritten(node, self._type)
@@ -442,11 +444,10 @@ def _truncated(unit: str, operand: exp.Expr, kind: str) -> exp.Expr:
         )
     found: exp.Expr
     if unit in ("CENTURY", "MILLENNIUM"):
+        years = 100 if unit == "CENTURY" else 1000
         if kind == "INTERVAL":
-            raise SqlError(
-                sqlstates.FEATURE_NOT_SUPPORTED, f"date_trunc of intervals by {unit.lower()} is not supported"
-            )
-        found = _first_year(operand, 100 if unit == "CENTURY" else 1000, 1)
+            return call("_trunc_interval_years", operand, exp.Literal.number(years))
+        found = _first_year(operand, years, 1)
     elif unit.startswith("DECADE") and kind != "INTERVAL":
         found = _first_year(operand, 10, 0)
     else:
