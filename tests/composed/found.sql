@@ -141,3 +141,7 @@ SELECT id, ai BETWEEN SYMMETRIC ARRAY[1, 2] AND ai, ai NOT BETWEEN SYMMETRIC ARR
 SELECT enum_range(nullif('ok'::mood, CASE WHEN bool_and(t1.b) THEN 'ok'::mood END))::text[] FROM facts AS t1
 SELECT enum_first(max(e::mood)), enum_range(max(e::mood)), enum_range(NULL::mood) FROM facts
 WITH w AS (SELECT octet_length($1) AS x) SELECT date_trunc('week', interval '1 day') FROM w ;; a
+SELECT x, y FROM (SELECT s::char(4) AS x, id AS y FROM facts) q ORDER BY y
+SELECT q.x AS a, count(*) FROM (SELECT s::char(4) AS x, id AS y FROM facts) q GROUP BY 1 ORDER BY 1
+WITH w(k) AS (SELECT s::char(5) FROM facts) SELECT k, length(k), k || '|' FROM w
+SELECT q.x, q.y FROM (SELECT s::varchar AS x, s::varchar(3) AS y FROM facts) q

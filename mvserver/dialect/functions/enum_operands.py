@@ -152,8 +152,8 @@ def _labels(node: exp.Anonymous, found: enums.KnownEnum | None) -> exp.Expr:
 
 
 def _kept(node: exp.Anonymous, answer: exp.Expr) -> exp.Expr:
-    """The value of the argument says nothing, but a parameter in it belongs to the statement, and an aggregate makes one
-    row of all."""
+    """The value of the argument says nothing, but a parameter in it belongs to the statement, and an aggregate makes
+    one row of all."""
     (argument,) = node.expressions
     if argument.find(exp.Parameter, exp.AggFunc) is None:
         return answer
