@@ -44,7 +44,7 @@ from mvserver.dialect.parameters import constant_places
 from mvserver.dialect.parameters.calls import call_of
 from mvserver.dialect.pull_query import PullQuery
 from mvserver.dialect.typing.operators import SYMBOLS
-from mvserver.dialect.typing.row_values import compared_rows
+from mvserver.dialect.typing.row_values import compared_items, compared_rows
 from mvserver.errors import SqlError
 from mvserver.pgcatalog.session_functions import SessionFacts, replace_function
 from mvserver.pgcatalog.static_data import procedure_columns
@@ -164,6 +164,7 @@ def _casts(query: PullQuery) -> None:
 
 
 def _rows(query: PullQuery) -> None:
+    _replace_each(query, exp.Predicate, compared_items)
     _replace_each(query, exp.Predicate, compared_rows)
 
 

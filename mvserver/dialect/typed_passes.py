@@ -196,7 +196,11 @@ def _open_parameters(query: TypedPullQuery) -> None:
     for number, kind in types.items():
         if kind == binding.UNKNOWN and number in casts:
             types[number] = binding.bind(query.cursor, f"SELECT CAST(NULL AS {casts[number]})").types[0]
-    query.take(binding.bind_with_nulls(query.cursor, written(query.tree), types))
+
+    def with_nulls(tree: exp.Expr) -> Bound:
+        return binding.bind_with_nulls(query.cursor, written(tree), types)
+
+    query.take(query.completed(query.tree, with_nulls))
 
 
 def _exact_columns(query: TypedPullQuery) -> None:

@@ -145,3 +145,8 @@ SELECT x, y FROM (SELECT s::char(4) AS x, id AS y FROM facts) q ORDER BY y
 SELECT q.x AS a, count(*) FROM (SELECT s::char(4) AS x, id AS y FROM facts) q GROUP BY 1 ORDER BY 1
 WITH w(k) AS (SELECT s::char(5) FROM facts) SELECT k, length(k), k || '|' FROM w
 SELECT q.x, q.y FROM (SELECT s::varchar AS x, s::varchar(3) AS y FROM facts) q
+SELECT (t6.c - t6.c) AS c1 FROM (SELECT ltrim('abc'::bytea, $1::bytea) AS c0, t5.i8 AS c1 FROM facts AS t5) AS t4 JOIN facts AS t6 ON t4.c1 = t6.i8 AND t6.b ;; \x
+SELECT id = ANY (ARRAY[max(id), 3]) , id > ALL (ARRAY[count(*), 0, NULL]), max(id) = ANY (ARRAY[id, NULL]) FROM facts GROUP BY id ORDER BY id
+SELECT (timestamp '2024-02-29 12:00:00' = ANY (ARRAY[timestamp '2024-02-29 12:00:00', (percentile_disc(0.5) WITHIN GROUP (ORDER BY date '2024-02-29') + time '12:00')])) AS c0 FROM facts
+SELECT (coalesce(time '12:00', time '12:00') > ALL (ARRAY[time '12:00', date_trunc('day', t1.ts)::time])) AS c2 FROM facts AS t1 GROUP BY date_trunc('day', t1.ts), t1.d ORDER BY d
+SELECT nullif($1, sum(DISTINCT i8)), nullif($2, array_agg(DISTINCT id ORDER BY id)) FROM facts WHERE id = 1 ;; 1 | {1}

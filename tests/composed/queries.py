@@ -334,10 +334,8 @@ class Generator:
             for _ in range(1 + self.choices.below(2))
         ]
         keys = [self.expression(kind, inner, 1) for kind in kinds]
-        keys = [
-            key if _has_column(key, inner) and "$" not in key and "SELECT" not in key else inner.own[0].text
-            for key in keys
-        ]
+        plain = next((column.text for column in inner.own if column.kind in SORTED), "1 + 1")
+        keys = [key if _has_column(key, inner) and "$" not in key and "SELECT" not in key else plain for key in keys]
         values = [self._aggregate(inner, depth) for _ in range(1 + self.choices.below(3))]
         items = [*keys, *(value.text for value in values)]
         selected = ", ".join(f"{item} AS c{n}" for n, item in enumerate(items))

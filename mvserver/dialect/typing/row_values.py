@@ -85,6 +85,21 @@ def _listed(node: exp.In, left: Fields) -> exp.Expr | None:
     return exp.Paren(this=exp.Case(ifs=[exp.If(this=unknown, true=one_by_one)], default=node.copy()))
 
 
+def compared_items(node: exp.Expr) -> exp.Expr | None:
+    """``x = ANY (ARRAY[…])`` of a query with groups, item by item: DuckDB makes a query of the array, where aggregates
+    and keys of groups are not those of the query around it. None for all other comparisons."""
+    whole = node.args.get("expression") if isinstance(node, _COMPARISONS) else None
+    array = whole.this.unnest() if isinstance(whole, exp.Any | exp.All) else None
+    if not isinstance(array, exp.Array) or any(isinstance(item.unnest(), exp.Query) for item in array.expressions):
+        return None
+    select = node.find_ancestor(exp.Select)
+    grouped = select is not None and select.args.get("group") is not None
+    if not array.expressions or not (grouped or array.find(exp.AggFunc) is not None):
+        return None
+    tests = [exp.Paren(this=type(node)(this=node.this.copy(), expression=item.copy())) for item in array.expressions]
+    return _joined(exp.And if isinstance(whole, exp.All) else exp.Or, tests)
+
+
 def test_memberships(tree: exp.Expr) -> bool:
     """``(a, b) IN (SELECT …)``, in place, as an aggregate of comparisons: DuckDB has none whose query is correlated.
     True when there was one."""
