@@ -95,7 +95,7 @@ EDGE_MACROS: tuple[str, ...] = tuple(
         "_clock_truncated(u, x, l) AS CASE WHEN isfinite(x) THEN x - (l - date_trunc(u, l)) ELSE x END",
         "_interval_quotient(i, n) AS CASE WHEN n = 0 AND i IS NOT NULL THEN error('Division by zero') "
         "ELSE i / CAST(n AS DOUBLE) END",
-        "_time_interval(t) AS to_microseconds(epoch_us(t))",
+        "_time_interval(t) AS to_microseconds(CAST(epoch_us(t) AS BIGINT))",
         "_longer_interval(a, b) AS CASE WHEN a IS NULL OR b > a THEN b ELSE a END",
         "_shorter_interval(a, b) AS CASE WHEN a IS NULL OR b < a THEN b ELSE a END",
         "_interval_day_field(i) AS date_part('day', i)",
@@ -107,8 +107,8 @@ EDGE_MACROS: tuple[str, ...] = tuple(
                 {sign} to_microseconds(CAST({{system}}.fn._interval_microseconds(i) AS BIGINT))"""
             for name, sign in (("later", "+"), ("earlier", "-"))
         ),
-        """_interval_clock(i) AS TIME '00:00:00' + to_microseconds(
-            ({system}.fn._interval_microseconds(i) % 86400000000 + 86400000000) % 86400000000)""",
+        """_interval_clock(i) AS TIME '00:00:00' + to_microseconds(CAST(
+            ({system}.fn._interval_microseconds(i) % 86400000000 + 86400000000) % 86400000000 AS BIGINT))""",
         """_interval_made(m, d, u) AS CASE
             WHEN greatest(abs(m), abs(d)) > 2147483647 OR abs(u) > 9223372036854775807
                 THEN error('interval out of range')

@@ -150,3 +150,6 @@ SELECT id = ANY (ARRAY[max(id), 3]) , id > ALL (ARRAY[count(*), 0, NULL]), max(i
 SELECT (timestamp '2024-02-29 12:00:00' = ANY (ARRAY[timestamp '2024-02-29 12:00:00', (percentile_disc(0.5) WITHIN GROUP (ORDER BY date '2024-02-29') + time '12:00')])) AS c0 FROM facts
 SELECT (coalesce(time '12:00', time '12:00') > ALL (ARRAY[time '12:00', date_trunc('day', t1.ts)::time])) AS c2 FROM facts AS t1 GROUP BY date_trunc('day', t1.ts), t1.d ORDER BY d
 SELECT nullif($1, sum(DISTINCT i8)), nullif($2, array_agg(DISTINCT id ORDER BY id)) FROM facts WHERE id = 1 ;; 1 | {1}
+SELECT id FROM facts ORDER BY interval '0' NULLS FIRST, id
+SELECT interval '0' x, interval '1' year, interval '3' hour AS z, interval '2' month y
+SELECT nullif(make_time(0, 0, 1.5), date_trunc('hour', NULL::time::interval)::time), NULL::time - time '12:00'

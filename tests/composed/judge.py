@@ -12,7 +12,7 @@ ALLOWED = frozenset({SAME, DIGITS, REFUSED, UNTYPED, EVALUATED})
 """What docs/sql/postgresql.md has among the differences: digits behind the point, refusals with 0A000, constants and
 parameters that nothing gives a type, and a value that one of the servers need not compute, which is an error."""
 
-_OPEN_TYPES = ("42P18", "42P08", "42725", "42883", "42804")
+_OPEN_TYPES = ("42P18", "42P08", "42725", "42846", "42883", "42804")
 _WINDOW_WITHIN = "42P20"
 """Of ``unnest(lag(x) OVER (…))`` in a sub-query, which we compute; so we do ``grouping(x)`` there."""
 _OLDER_NAMES = {"bool": "?column?"}

@@ -402,7 +402,9 @@ class Generator:
             text, kind = f"array_agg(DISTINCT {item} ORDER BY {item})", "ta"
         elif way == 13:
             of = self.choices.one(("i4", "text", "date", "num", "f8", "ts"))
-            share, order = self.choices.one(("0.5", "0", "1", "0.25")), self._ordered(any_of(of))
+            item = any_of(of)
+            share = self.choices.one(("0.5", "0", "1", "0.25"))
+            order = self._ordered(f"({item})::text" if of == "text" else item)
             text, kind = f"percentile_disc({share}) WITHIN GROUP (ORDER BY {order})", of
             text = text.replace(" NULLS FIRST", "").replace(" NULLS LAST", "")
         elif way == 14:
@@ -418,7 +420,7 @@ class Generator:
         elif way == 18:
             text, kind = f"count(*) FILTER (WHERE {any_of('bool')})", "i8"
         elif way == 20:
-            of = self.choices.one(("date", "ts", "tz", "num", "f8", "iv", "bool", "bytea"))
+            of = self.choices.one(("date", "ts", "tz", "f8", "iv", "bool", "bytea"))
             text, kind = f"array_agg({any_of(of)} ORDER BY {all_keys()})::text", "text"
         elif way == 21:
             key = f"coalesce({any_of('i4')}, 0)::text"
