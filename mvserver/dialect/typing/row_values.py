@@ -36,7 +36,7 @@ def compared_rows(node: exp.Expr) -> exp.Expr | None:
     return _compared(type(node), left, right) if right is not None and type(node) in _COMPARISONS else None
 
 
-_COMPARISONS = (exp.EQ, exp.NEQ, *_STRICT)
+_COMPARISONS: tuple[type[exp.Expr], ...] = (exp.EQ, exp.NEQ, *_STRICT)
 
 
 def _fields(node: exp.Expr | None) -> Fields | None:
