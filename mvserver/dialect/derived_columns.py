@@ -7,6 +7,36 @@ from collections.abc import Sequence
 from sqlglot import exp
 
 from mvserver.dialect.guard import function_name
+from mvserver.dialect.marks import RELATION
+
+Item = tuple[str, exp.Expr]
+"""A column's name, and the expression behind it; NULL for one of a view, or of a function whose type is plain."""
+
+_DEPTH_MAX = 8  # of sub-queries that are looked into
+_PAIRS = frozenset({"json_each", "jsonb_each", "json_each_text", "jsonb_each_text"})
+_ONE_COLUMN = frozenset({
+    "generate_series", "generate_subscripts", "unnest", "regexp_split_to_table", "string_to_table", "regexp_matches",
+    "json_object_keys", "jsonb_object_keys", "json_array_elements", "json_array_elements_text",
+    "jsonb_array_elements_text", "jsonb_array_elements",
+})  # fmt: skip
+
+
+def inner_first(tree: exp.Expr) -> Sequence[exp.Expr]:
+    """All nodes, those within another before it, and what a query reads before what it makes of that."""
+    found: list[exp.Expr] = []
+    rest = [tree]
+    while rest:
+        node = rest.pop()
+        found.append(node)
+        parts = list(node.iter_expressions())
+        if isinstance(node, exp.Query):
+            parts.sort(key=lambda part: _FIRST.get(part.arg_key or "", len(_FIRST)))
+        rest += parts
+    found.reverse()
+    return found
+
+
+_FIRST = {"with_": 0, "from_": 1, "joins": 2, "laterals": 3}
 
 
 def sources_of(select: exp.Select) -> list[exp.Expr]:
@@ -24,24 +54,132 @@ def query_of(source: exp.Expr) -> exp.Expr | None:
 
 def item_of(source: exp.Expr, name: str, select: exp.Select) -> exp.Expr | None:
     """The expression behind a column of a source that is written out."""
-    query: exp.Expr | None = query_of(source) or source
-    if isinstance(source, exp.Table) and isinstance(source.this, exp.Identifier):
-        query = _with(source.name, select)
+    if source.meta.get(RELATION) is not None:
+        return None
     if isinstance(source, exp.Table) and isinstance(source.this, exp.Func):
         whole = function_name(source.this) == "jsonb_each" and name.lower() == "value"
         return exp.cast(exp.null(), exp.DType.JSONB) if whole else None
-    columns = source.args["alias"].columns if isinstance(source.args.get("alias"), exp.TableAlias) else []
-    items: Sequence[exp.Expr] = ()
+    found = columns_of(source, select)
+    return next((item for each, item in found or () if each.lower() == name.lower()), None)
+
+
+def items_of(query: exp.Expr | None, depth: int = 0) -> Sequence[Item] | None:
+    """The columns of a query; None where they cannot be told from its text."""
+    query = query.unnest() if query is not None else None
+    if query is None or depth > _DEPTH_MAX:
+        return None
     if isinstance(query, exp.Values):
-        rows = query.expressions
-        items = rows[0].expressions if rows and isinstance(rows[0], exp.Tuple) else rows
-        names = [each.name for each in columns] or [f"column{number}" for number in range(1, len(items) + 1)]
-    elif isinstance(query, exp.Query):
-        items = query.selects
-        names = [each.name for each in columns] or [item.alias_or_name for item in items]
+        return _of_rows(query)
+    if isinstance(query, exp.SetOperation):
+        return _of_sides(query, depth)
+    if not isinstance(query, exp.Select):
+        return None
+    found: list[Item] = []
+    for item in query.expressions:
+        columns = _starred(item, query, depth) if item.is_star else [(item.alias_or_name, item)]
+        if columns is None:
+            return None
+        found += columns
+    return found
+
+
+def columns_of(source: exp.Expr, select: exp.Expr, depth: int = 0) -> Sequence[Item] | None:
+    """Those of a source of ``select``, by the names that it gives them."""
+    alias = source.args.get("alias")
+    names = [each.name for each in alias.columns] if isinstance(alias, exp.TableAlias) else []
+    relation = source.meta.get(RELATION)
+    found: Sequence[Item] | None
+    if relation is not None:
+        found = [(column.name, exp.null()) for column in relation.columns]
+    elif isinstance(source, exp.Table) and isinstance(source.this, exp.Identifier):
+        clause = _with(source.name, select)
+        found = None if clause is None else items_of(clause.this, depth + 1)
+        own = clause.args.get("alias") if clause is not None else None
+        found = _renamed(found, [each.name for each in own.columns] if isinstance(own, exp.TableAlias) else [])
+    elif isinstance(source, exp.Values):
+        found = _of_rows(source)
+    else:
+        query = query_of(source)
+        found = _of_function(source, names) if query is None else items_of(query, depth + 1)
+    return _renamed(found, names)
+
+
+def _renamed(found: Sequence[Item] | None, names: Sequence[str]) -> Sequence[Item] | None:
+    if found is None or not names:
+        return found
+    return [(names[n] if n < len(names) else name, item) for n, (name, item) in enumerate(found)]
+
+
+def _of_rows(values: exp.Values) -> Sequence[Item]:
+    """By the first row that has a value there."""
+    rows = [row.expressions if isinstance(row, exp.Tuple) else [row] for row in values.expressions]
+    columns = [[row[at] for row in rows if at < len(row)] for at in range(len(rows[0]) if rows else 0)]
+    return [
+        (f"column{number}", next((item for item in items if not _is_open(item)), items[0]))
+        for number, items in enumerate(columns, start=1)
+    ]
+
+
+def _of_sides(query: exp.SetOperation, depth: int) -> Sequence[Item] | None:
+    left = items_of(query.left, depth + 1)
+    if left is None or not any(_is_open(item) for _, item in left):
+        return left
+    right = items_of(query.right, depth + 1)
+    if right is None or len(right) != len(left):
+        return left
+    return [
+        (name, other if _is_open(item) else item) for (name, item), (_, other) in zip(left, right, strict=True)
+    ]  # fmt: skip
+
+
+def _is_open(item: exp.Expr) -> bool:
+    bare = item.unalias().unnest()
+    return isinstance(bare, exp.Null) or (isinstance(bare, exp.Literal) and bool(bare.is_string))
+
+
+def _of_function(source: exp.Expr, names: Sequence[str]) -> Sequence[Item] | None:
+    """Functions of rows whose columns are known."""
+    if isinstance(source, exp.Unnest):
+        count = len(source.expressions) + bool(source.args.get("offset"))
+        return [(f"unnest{n}", exp.null()) for n in range(count)]
+    if not (isinstance(source, exp.Table) and isinstance(source.this, exp.Func)):
+        return None
+    name, ordinal = function_name(source.this), bool(source.args.get("ordinality"))
+    if name in _PAIRS:
+        whole = exp.cast(exp.null(), exp.DType.JSONB) if name == "jsonb_each" else exp.null()
+        found = [("key", exp.null()), ("value", whole)]
+    elif name in _ONE_COLUMN or isinstance(source.this, exp.ExplodingGenerateSeries):
+        whole = exp.cast(exp.null(), exp.DType.JSONB) if name == "jsonb_array_elements" else exp.null()
+        found = [(name, whole)] * max(1, len(source.this.expressions) if name == "unnest" else 1)
     else:
         return None
-    return next((item for item, each in zip(items, names, strict=False) if each.lower() == name.lower()), None)
+    return [*found, *([("ordinality", exp.null())] if ordinal else [])]
+
+
+def _starred(star: exp.Expr, select: exp.Select, depth: int) -> Sequence[Item] | None:
+    """The columns that a star stands for: those that both sides of a join share once, and first."""
+    found: list[Item] = []
+    joins = [None, *(select.args.get("joins") or [])]
+    for source, join in zip(sources_of(select), joins, strict=False):
+        if isinstance(star, exp.Column):
+            if star.table == source.alias_or_name:
+                return columns_of(source, select, depth)
+            continue
+        own = columns_of(source, select, depth)
+        if own is None:
+            return None
+        shared = _shared(join, found, own) if join is not None else []
+        merged = [next((each for each in found if each[0].lower() == name), (name, exp.null())) for name in shared]
+        found = [*merged, *(each for each in (*found, *own) if each[0].lower() not in shared)]
+    return found or None
+
+
+def _shared(join: exp.Expr, found: Sequence[Item], own: Sequence[Item]) -> Sequence[str]:
+    using = [part.name.lower() for part in join.args.get("using") or ()]
+    if using or str(join.args.get("method") or "").upper() != "NATURAL":
+        return using
+    names = {name.lower() for name, _ in own}
+    return [name.lower() for name, _ in found if name.lower() in names]
 
 
 def _with(name: str, select: exp.Expr | None) -> exp.Expr | None:
@@ -49,6 +187,6 @@ def _with(name: str, select: exp.Expr | None) -> exp.Expr | None:
         clause = select.args.get("with_")
         for cte in clause.expressions if clause is not None else ():
             if cte.alias == name:
-                return cte.this  # type: ignore[no-any-return]
+                return cte  # type: ignore[no-any-return]
         select = select.parent
     return None

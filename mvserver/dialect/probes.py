@@ -30,12 +30,20 @@ def types_in(
     query's WITH, ``adapt`` changes each probe before it is bound."""
     for probe in probes(items, select, outer):
         adapt(probe)
+        _without_sets(probe)
         try:
             types = binding.bind(cursor, last_written(probe)).types
         except SqlError:
             continue
         return types if len(types) == len(items) else None
     return None
+
+
+def _without_sets(probe: exp.Select) -> None:
+    """``grouping(x)`` is an integer, and stands only where there are grouping sets."""
+    for node in list(innermost(probe).find_all(exp.Grouping, exp.Anonymous)):
+        if isinstance(node, exp.Grouping) or node.name.lower() == "grouping":
+            node.replace(exp.cast(exp.Literal.number(0), "INT", dialect="duckdb"))
 
 
 def bound_in(cursor: duckdb.DuckDBPyConnection, query: exp.Expr, outer: exp.Expr | None) -> Bound | None:
@@ -83,6 +91,7 @@ def probes(items: Sequence[exp.Expr], select: exp.Select, outer: exp.Expr | None
     """One over what ``select`` reads before the items; then, for what a correlated sub-query names, within the sources
     of the query around it, of the one around that, and so on."""
     if not any(item.find(exp.Column) for item in items):  # it needs none of the sources, which may not bind yet
+        yield with_sources([item.copy() for item in items], exp.Select(), None)
         yield with_sources([item.copy() for item in items], exp.Select(), outer)
     before = _source_with(select, items[0])
     yield with_sources([item.copy() for item in items], select, outer, before=before)

@@ -20,7 +20,7 @@ from mvserver.dialect.typing.typed_rewrites import TypedRewriting
 from mvserver.errors import SqlError
 from mvserver.pgcatalog.session_functions import SessionFacts
 
-_MAY_BE_ADDED = (sqlstates.UNDEFINED_FUNCTION, sqlstates.DATATYPE_MISMATCH)
+_MAY_BE_ADDED = (sqlstates.UNDEFINED_FUNCTION, sqlstates.DATATYPE_MISMATCH, sqlstates.FEATURE_NOT_SUPPORTED)
 _ROUNDS_MAX = 4
 """Types of what is put in other words depend on what was put so within it: one kind of rewriting after the other."""
 
@@ -92,14 +92,15 @@ class TypedPullQuery:
         self.go_on()
         return binding.bind(self.cursor, written(tree))
 
-    def completed(self, tree: exp.Expr) -> Bound:
+    def completed(self, tree: exp.Expr, bind: Callable[[exp.Expr], Bound] | None = None) -> Bound:
         """A binding of the query, or of a copy of it, with what DuckDB does not bind put in other words, in place."""
+        bind = bind or self._bind
         for _ in range(_ROUNDS_MAX):
             try:
-                return self._bind(tree)
+                return bind(tree)
             except SqlError as error:
                 if error.sqlstate not in _MAY_BE_ADDED:
                     raise
                 if not TypedRewriting(self.cursor, tree, self._parameters, self.query.time_zone).add_missing():
                     raise
-        return self._bind(tree)
+        return bind(tree)

@@ -15,7 +15,16 @@ from mvserver.compiler.patterns import similar_pattern
 from mvserver.dialect import output_names, recursive, signals
 from mvserver.dialect.clauses import check_clause
 from mvserver.dialect.duck_text import refuse_repeating
-from mvserver.dialect.functions import collected, filtered, jsonb, long_texts, sorting, system_columns, time_zones
+from mvserver.dialect.functions import (
+    character_columns,
+    collected,
+    filtered,
+    jsonb,
+    long_texts,
+    sorting,
+    system_columns,
+    time_zones,
+)
 from mvserver.dialect.functions.arrays import array_literal, check_shape, compared_array
 from mvserver.dialect.functions.casts import SHOWN_AS, adapt_cast
 from mvserver.dialect.functions.checked_functions import (
@@ -35,7 +44,7 @@ from mvserver.dialect.parameters import constant_places
 from mvserver.dialect.parameters.calls import call_of
 from mvserver.dialect.pull_query import PullQuery
 from mvserver.dialect.typing.operators import SYMBOLS
-from mvserver.dialect.typing.row_values import compared_rows
+from mvserver.dialect.typing.row_values import compared_items, compared_rows
 from mvserver.errors import SqlError
 from mvserver.pgcatalog.session_functions import SessionFacts, replace_function
 from mvserver.pgcatalog.static_data import procedure_columns
@@ -112,6 +121,10 @@ def _json_changes(query: PullQuery) -> None:
     query.tree = jsonb.adapt(query.tree)
 
 
+def _character_columns(query: PullQuery) -> None:
+    character_columns.show(query.tree)
+
+
 def _system_columns(query: PullQuery) -> None:
     with query.rooted() as root:
         system_columns.settle(root, query.facts.snapshot.generation)
@@ -151,6 +164,7 @@ def _casts(query: PullQuery) -> None:
 
 
 def _rows(query: PullQuery) -> None:
+    _replace_each(query, exp.Predicate, compared_items)
     _replace_each(query, exp.Predicate, compared_rows)
 
 
@@ -201,6 +215,7 @@ BY_TEXT: tuple[Pass, ...] = (
     _json_arrows,
     _note_types,
     _json_changes,
+    _character_columns,
     _system_columns,
     _catalog_vectors,
     _nodes,

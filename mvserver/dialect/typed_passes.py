@@ -14,7 +14,7 @@ from mvserver import interrupts, limits
 from mvserver.dialect import binding, joined_columns
 from mvserver.dialect.binding import Bound
 from mvserver.dialect.duck_text import last_written, written
-from mvserver.dialect.functions import aggregates, division, enum_operands
+from mvserver.dialect.functions import aggregates, binary_functions, division, enum_operands
 from mvserver.dialect.pull_query import TypedPullQuery
 from mvserver.dialect.typing import constant_operands, exact_columns, mixed_numerics, set_columns
 from mvserver.dialect.typing.operand_checks import OperandChecks
@@ -48,8 +48,12 @@ def _type_inner_set_columns(query: TypedPullQuery) -> None:
 
 def _type_constants(query: TypedPullQuery) -> None:
     """Texts beside an operator, on which the types of all around them depend."""
-    if not query.query.reads_system and constant_operands.present(query.tree):
+    if query.query.reads_system:
+        return
+    if constant_operands.present(query.tree):
         query.rewriting().type_constants()
+    if binary_functions.present(query.tree):
+        query.rewriting().trim_bytes()
 
 
 def _widen_recursive(query: TypedPullQuery) -> None:
@@ -98,7 +102,7 @@ def _cast_parameters(query: TypedPullQuery) -> None:
         _guess(query, casts, unknown)
     elif casts:
         query.tree = _with_casts(query.tree.copy(), casts)  # errors are explained by the tree without them
-        query.changed()
+        query.changed(complete=True)
 
 
 def _with_casts(tree: exp.Expr, types: dict[int, str]) -> exp.Expr:
@@ -192,7 +196,11 @@ def _open_parameters(query: TypedPullQuery) -> None:
     for number, kind in types.items():
         if kind == binding.UNKNOWN and number in casts:
             types[number] = binding.bind(query.cursor, f"SELECT CAST(NULL AS {casts[number]})").types[0]
-    query.take(binding.bind_with_nulls(query.cursor, written(query.tree), types))
+
+    def with_nulls(tree: exp.Expr) -> Bound:
+        return binding.bind_with_nulls(query.cursor, written(tree), types)
+
+    query.take(query.completed(query.tree, with_nulls))
 
 
 def _exact_columns(query: TypedPullQuery) -> None:

@@ -76,11 +76,26 @@ EDGE_MACROS: tuple[str, ...] = tuple(
             + to_days(CAST({system}.fn._towards_zero(us, 86400000000)
                 - {system}.fn._towards_zero(us, 2592000000000) * 30 AS INTEGER))
             + to_microseconds(us - {system}.fn._towards_zero(us, 86400000000) * 86400000000)""",
+        # --- years: DuckDB counts a year 0, and of an instant before Christ the years before it ----------------------
+        """_counted_year(v) AS CASE WHEN v < DATE '0001-01-01' AND date_part('year', v) > 0
+            THEN 1 - date_part('year', v) ELSE date_part('year', v) END""",
+        # of what may be an interval, which is compared with no date; and of an instant by the session's time zone
+        "_is_before_christ(v) AS date_part('epoch', v) < -62135500000 AND contains(CAST(v AS VARCHAR), '(BC)')",
+        """_year_field(v) AS CASE WHEN {system}.fn._is_before_christ(v) THEN -abs(date_part('year', v))
+            - CASE WHEN date_part('year', v) > 0 THEN 0 ELSE 1 END ELSE date_part('year', v) END""",
+        """_isoyear_field(v) AS CASE WHEN {system}.fn._is_before_christ(v) THEN date_part('isoyear', v) - 1
+            ELSE date_part('isoyear', v) END""",
+        """_decade_field(v) AS CASE WHEN {system}.fn._is_before_christ(v)
+            THEN CAST(floor(({system}.fn._year_field(v) + 1) / 10) AS BIGINT) ELSE date_part('decade', v) END""",
+        """_trunc_years(v, n, first) AS date_trunc('year', v)
+            - to_years(CAST(coalesce((({system}.fn._counted_year(v) - first) % n + n) % n, 0) AS INTEGER))""",
+        """_trunc_interval_years(i, n) AS to_months(CAST(
+            {system}.fn._towards_zero({system}.fn._interval_months(i), n * 12) * n * 12 AS INTEGER))""",
         "_interval_days(i) AS {system}.fn._interval_months(i) * 30 + CAST(date_part('day', i) AS BIGINT)",
         "_clock_truncated(u, x, l) AS CASE WHEN isfinite(x) THEN x - (l - date_trunc(u, l)) ELSE x END",
         "_interval_quotient(i, n) AS CASE WHEN n = 0 AND i IS NOT NULL THEN error('Division by zero') "
         "ELSE i / CAST(n AS DOUBLE) END",
-        "_time_interval(t) AS to_microseconds(epoch_us(t))",
+        "_time_interval(t) AS to_microseconds(CAST(epoch_us(t) AS BIGINT))",
         "_longer_interval(a, b) AS CASE WHEN a IS NULL OR b > a THEN b ELSE a END",
         "_shorter_interval(a, b) AS CASE WHEN a IS NULL OR b < a THEN b ELSE a END",
         "_interval_day_field(i) AS date_part('day', i)",
@@ -92,8 +107,8 @@ EDGE_MACROS: tuple[str, ...] = tuple(
                 {sign} to_microseconds(CAST({{system}}.fn._interval_microseconds(i) AS BIGINT))"""
             for name, sign in (("later", "+"), ("earlier", "-"))
         ),
-        """_interval_clock(i) AS TIME '00:00:00' + to_microseconds(
-            ({system}.fn._interval_microseconds(i) % 86400000000 + 86400000000) % 86400000000)""",
+        """_interval_clock(i) AS TIME '00:00:00' + to_microseconds(CAST(
+            ({system}.fn._interval_microseconds(i) % 86400000000 + 86400000000) % 86400000000 AS BIGINT))""",
         """_interval_made(m, d, u) AS CASE
             WHEN greatest(abs(m), abs(d)) > 2147483647 OR abs(u) > 9223372036854775807
                 THEN error('interval out of range')
@@ -125,9 +140,11 @@ EDGE_MACROS: tuple[str, ...] = tuple(
         "_array_contains(a, b) AS CASE WHEN a IS NOT NULL AND b IS NOT NULL "
         "THEN list_has_all(a, b) AND list_count(b) = len(b) END",
         # --- items of arrays -----------------------------------------------------------------------------------------
-        "_bool_items(a) AS list_transform(a, lambda e: {system}.fn._bool_out(e))",
-        "_float8_items(a) AS list_transform(a, lambda e: {system}.fn._float8_out(e))",
-        "_float4_items(a) AS list_transform(a, lambda e: {system}.fn._float4_out(e))",
+        *(
+            f"_{name}_items(a) AS list_transform(a, lambda e: {{system}}.fn._{name}_out(e))"
+            for name in ("bool", "float8", "float4", "bytea", "time", "instant", "interval")
+        ),
+        "_items_joined(a, s) AS CASE WHEN a IS NOT NULL AND s IS NOT NULL THEN coalesce(array_to_string(a, s), '') END",
         # --- enums (dialect.functions.enums) -------------------------------------------------------------------------
         """_labels_between(a, low, high) AS list_filter(a,
             lambda e: (low IS NULL OR e >= low) AND (high IS NULL OR e <= high))""",
@@ -189,7 +206,7 @@ EDGE_MACROS: tuple[str, ...] = tuple(
             for kind in ("float8", "float4")
         ),
         """_json_timestamptz(x) AS regexp_replace(
-            regexp_replace({system}.fn._time_out(x), ' ', 'T'), '([+-]\\d\\d)( BC)?$', '\\1:00\\2')""",
+            regexp_replace({system}.fn._instant_out(x), ' ', 'T'), '([+-]\\d\\d)( BC)?$', '\\1:00\\2')""",
         """_json_length(j) AS CASE json_type(j) WHEN 'ARRAY' THEN CAST(json_array_length(j) AS INTEGER)
             WHEN 'OBJECT' THEN error('cannot get array length of a non-array')
             ELSE CASE WHEN json_type(j) IS NOT NULL THEN error('cannot get array length of a scalar') END END""",

@@ -306,6 +306,8 @@ MACROS: tuple[str, ...] = tuple(
         "_extract_milliseconds(v) AS date_part('microseconds', v) / CAST(1000.0 AS DOUBLE)",
         # to_char's parts (dialect.functions.to_char)
         "_zero_padded(n, width) AS printf('%0' || width || 'd', CAST(n AS BIGINT))",
+        "_sign_padded(n, width) AS {system}.fn._zero_padded(n, CAST(width + CAST(n < 0 AS INTEGER) AS INTEGER))",
+        "_grouped_year(y) AS printf('%d,%03d', CAST(y // 1000 AS BIGINT), CAST(y % 1000 AS BIGINT))",
         """_ordinal_suffix(n) AS CASE WHEN n % 100 BETWEEN 11 AND 13 THEN 'th' WHEN n % 10 = 1 THEN 'st'
             WHEN n % 10 = 2 THEN 'nd' WHEN n % 10 = 3 THEN 'rd' ELSE 'th' END""",
         "_second_of_day(v) AS date_part('hour', v) * 3600 + date_part('minute', v) * 60 + date_part('second', v)",
@@ -363,8 +365,15 @@ MACROS: tuple[str, ...] = tuple(
         "_bool_out(b) AS CASE WHEN b THEN 't' WHEN NOT b THEN 'f' END",
         "_interval_out(i) AS regexp_replace(regexp_replace(replace(CAST(i AS VARCHAR), 'month', 'mon'), "
         "'-1 (year|mon|day)( |$)', '-1 \\1s\\2', 'g'), '(-[0-9]+ (?:year|mon|day)s) ([0-9])', '\\1 +\\2', 'g')",
+        # before our time zones differ from UTC by seconds, too
+        """_zone_seconds(t) AS CASE WHEN date_part('timezone', t) % 60 <> 0
+            THEN ':' || lpad(CAST(abs(date_part('timezone', t)) % 60 AS VARCHAR), 2, '0') ELSE '' END""",
+        "_before_christ_out(s, rest) AS regexp_replace(s, '^(.*) [(]BC[)](.*)$', '\\1\\2' || rest || ' BC')",
         """_time_out(t) AS CASE WHEN t < DATE '0001-01-01'
-            THEN regexp_replace(CAST(t AS VARCHAR), '^(.*) [(]BC[)](.*)$', '\\1\\2 BC') ELSE CAST(t AS VARCHAR) END""",
+            THEN {system}.fn._before_christ_out(CAST(t AS VARCHAR), '') ELSE CAST(t AS VARCHAR) END""",
+        """_instant_out(t) AS CASE WHEN t >= DATE '1973-01-01' THEN CAST(t AS VARCHAR) WHEN t < DATE '0001-01-01'
+            THEN {system}.fn._before_christ_out(CAST(t AS VARCHAR), {system}.fn._zone_seconds(t))
+            ELSE CAST(t AS VARCHAR) || {system}.fn._zone_seconds(t) END""",
         "_clock_of(t) AS CASE WHEN isfinite(t) THEN CAST(t AS TIME) END",
         "_bytea_out(b) AS '\\x' || lower(hex(b))",
         "_json_collected(l) AS to_json(l)",
@@ -407,11 +416,13 @@ MACROS: tuple[str, ...] = tuple(
             lambda e: {system}.fn._array_item(CAST(e AS VARCHAR))), ',') || '}'""",
         """_float8_array_out(a) AS '{' || array_to_string(list_transform(a,
             lambda e: coalesce({system}.fn._float8_out(e), 'NULL')), ',') || '}'""",
+        *(
+            f"""_{name}_array_out(a) AS '{{' || array_to_string(list_transform(a, lambda e:
+                coalesce({{system}}.fn._array_item({{system}}.fn._{name}_out(e)), 'NULL')), ',') || '}}'"""
+            for name in ("time", "instant", "bytea", "interval", "float4")
+        ),
         """_bool_array_out(a) AS '{' || array_to_string(list_transform(a,
             lambda e: coalesce({system}.fn._bool_out(e), 'NULL')), ',') || '}'""",
-        # the first of n years; without end there is no year
-        """_trunc_years(v, n, first) AS date_trunc('year', v)
-            - to_years(CAST(coalesce(((date_part('year', v) - first) % n + n) % n, 0) AS INTEGER))""",
         # --- JSON ----------------------------------------------------------------------------------------------------
         "_json_items(j) AS CASE WHEN json_type(j) = 'ARRAY' THEN CAST(j AS JSON[]) ELSE CAST([] AS JSON[]) END",
         """_json_has_text(j, t) AS list_contains(list_transform(list_filter({system}.fn._json_items(j),

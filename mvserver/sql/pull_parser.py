@@ -67,6 +67,8 @@ _NOT_WORDS = frozenset({TokenType.NUMBER, TokenType.STRING, TokenType.SENTINEL})
 _LENGTHS = frozenset({TokenType.NUMBER, TokenType.INTERVAL})
 _BALANCE_FROM = 32
 _ONE_UNIT = re.compile(r"\s*-?[0-9]+(?:\.[0-9]+)?\s*[a-zA-Z]*\s*")
+_INTERVAL_FIELDS = frozenset({"year", "month", "day", "hour", "minute", "second"})
+_NO_UNIT = GlotToken(TokenType.SENTINEL, "")
 _CHANGES = frozenset({"insert", "update", "delete", "merge"})
 _IS_WHAT = frozenset({"null", "true", "false", "unknown", "distinct", "json", "document", "normalized"})
 _JOIN_WORDS = frozenset(
@@ -135,6 +137,15 @@ class PullError(ParseError):
         self.token = token
 
 
+def _generate_series(args: list[Any]) -> exp.Expr:
+    """sqlglot reads the step as an interval of one unit."""
+    if len(args) > 2:
+        step = args[2].this if isinstance(args[2], exp.Interval) and args[2].args.get("unit") is None else args[2]
+        if isinstance(step, exp.Literal) and step.is_string and not step.name.strip().lstrip("+-").isdigit():
+            args[2] = exp.Interval(this=step) if _ONE_UNIT.fullmatch(step.name) is None else exp.to_interval(step.name)
+    return exp.ExplodingGenerateSeries.from_arg_list(args)
+
+
 def _to_timestamp(args: list[Any]) -> exp.Expr:
     if len(args) == 1:
         return exp.UnixToTime(this=args[0])
@@ -201,7 +212,7 @@ class PullParser(PostgresParser):
         word: build
         for word, build in PostgresParser.FUNCTIONS.items()
         if word not in _AS_WRITTEN and (word.lower() in pull_functions.table() or word in _GRAMMAR)
-    } | {"TO_TIMESTAMP": _to_timestamp}
+    } | {"TO_TIMESTAMP": _to_timestamp, "GENERATE_SERIES": _generate_series}
 
     PRIMARY_PARSERS: ClassVar[dict[Any, Any]] = {  # an error may stand at such a constant
         **PostgresParser.PRIMARY_PARSERS,
@@ -414,7 +425,12 @@ class PullParser(PostgresParser):
         return self._parse_interval_span(text, parse_function_unit)
 
     def _parse_interval_span(self, this: exp.Expr, parse_function_unit: bool = True) -> exp.Interval:
+        follows = self._curr
+        if follows.text.lower() not in _INTERVAL_FIELDS:  # sqlglot takes any name for a unit
+            self._curr = _NO_UNIT
         found = super()._parse_interval_span(this, parse_function_unit)
+        if self._curr is _NO_UNIT:
+            self._curr = follows
         several = this.is_string and not _ONE_UNIT.fullmatch(this.name) and exp.INTERVAL_STRING_RE.search(this.name)
         return exp.Interval(this=this) if several else found  # sqlglot keeps '1 day' of '1 day 02:00:00'
 

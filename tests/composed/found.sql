@@ -1,4 +1,4 @@
--- Statements that were once answered otherwise than PostgreSQL answers them.
+-- Statements that were once answered otherwise than PostgreSQL answers them: @Zone SQL ;; parameter | parameter.
 SELECT id, (SELECT f.f8::text) FROM facts f ORDER BY id
 SELECT f.id, l.* FROM facts f, LATERAL (SELECT f.f8::text AS a, f.y::text AS b, round(f.f8) AS c, f.f4::text AS d) l ORDER BY id
 SELECT f.id, l.* FROM facts f, LATERAL (SELECT t.id AS x, f.f8::text || t.f8 AS a, date_trunc('month', f.d) AS b, to_char(f.n2, 'FM990.0') AS c, round(f.f8 + t.f8) AS d FROM things t WHERE t.id < 3) l ORDER BY 1, 2
@@ -89,3 +89,67 @@ SELECT t1.d, percentile_disc(0.5) WITHIN GROUP (ORDER BY (t1.j::jsonb ->> 'a')) 
 SELECT percentile_disc(0.5) WITHIN GROUP (ORDER BY initcap(j::jsonb ->> 'a')), mode() WITHIN GROUP (ORDER BY j::jsonb ->> 'a') FROM facts
 SELECT a.id, b.id FROM facts a JOIN things b ON round(b.f8) = a.i2 + 1 ORDER BY 1, 2
 SELECT a.id, b.id FROM facts a JOIN things b ON EXISTS (SELECT 1 FROM notes n WHERE n.f4::text < b.f8::text AND n.id = a.id) ORDER BY 1, 2
+SELECT x, extract(year from x), extract(decade from x), extract(century from x), extract(millennium from x), extract(isoyear from x), date_part('year', x) FROM generate_series(timestamp '2003-02-05 00:00:00 BC', '0301-01-01', '7 years 5 months 3 days') AS z(x)
+SELECT x, extract(year from x), extract(decade from x), extract(century from x), extract(millennium from x), extract(isoyear from x), extract(year from x::date) FROM generate_series(timestamptz '2003-02-05 00:00:00 BC', '0301-01-01', '7 years 5 months 3 days') AS z(x)
+SELECT date_trunc('decade', x), date_trunc('century', x), date_trunc('millennium', x), date_trunc('decade', x::date) FROM generate_series(timestamptz '2003-02-05 00:00:00 BC', '0301-01-01', '7 years 5 months 3 days') AS z(x)
+SELECT x, to_char(x, 'YYYY YYY YY Y IYYY IYY IY I CC BC a.d. FMYYYY FMYY FMIYYY FMCC MM-DD YYYYth Y,YYY Y,YYYth') FROM generate_series(timestamp '2003-02-05 00:00:00 BC', '0301-01-01', '7 years 5 months 3 days') AS z(x)
+SELECT x, to_char(x, 'YYYY YYY YY Y IYYY IYY IY I CC BC a.d. FMYYYY FMYY FMIYYY FMCC MM-DD YYYYth Y,YYY Y,YYYth') FROM generate_series(timestamptz '2003-02-05 00:00:00 BC', '0301-01-01', '7 years 5 months 3 days') AS z(x)
+SELECT to_char(interval '-3 hours -2 years -7 min', 'YYYY HH24 MI SS MM DD US MS'), to_char(interval '-3 days -4.25 sec', 'DD FMDD SS US FMSS'), extract(decade from interval '-17 years'), extract(year from interval '-17 years')
+SELECT * FROM generate_series(1, 5, '2') AS z(x)
+SELECT generate_series(timestamp '2024-01-01', '2024-03-01', '1 mon 3 days')
+SELECT ts = '0044-03-15 BC', ts < '0044-03-15 00:00:00 BC', tz > '0044-03-15 00:00:00+00 BC' FROM facts ORDER BY id
+SELECT c FROM (VALUES ('0044-01-01 BC'), (date '2024-01-01'), (NULL)) v(c)
+SELECT c FROM (VALUES (ARRAY[1]), ('{1,2}'), (NULL)) v(c)
+SELECT array_agg(tz)::text, array_agg(d)::text, array_agg(ts)::text FROM (SELECT * FROM facts ORDER BY id LIMIT 20) q
+SELECT degrees(f8), degrees(f4), degrees(i4), radians(f8), radians(f4) FROM facts WHERE id <> 3 ORDER BY id
+SELECT degrees(1e307::float8)
+SELECT * FROM (VALUES (1, '1'::jsonb), (2, NULL)) t(a, b) CROSS JOIN (SELECT '1'::jsonb AS x) u, unnest(ARRAY[1, 2]) g
+SELECT * FROM (SELECT * FROM (SELECT '1'::jsonb AS x UNION ALL SELECT NULL) u) v UNION ALL SELECT '3'
+WITH w AS (SELECT '1'::jsonb AS x) SELECT * FROM w CROSS JOIN facts WHERE id = 1
+SELECT * FROM (SELECT id, j::jsonb FROM facts) u JOIN things USING (id)
+SELECT * FROM things t NATURAL JOIN LATERAL (SELECT id, j::jsonb FROM facts) u
+SELECT (array_agg(j::jsonb ORDER BY id))[1], array_agg(j::jsonb), q.x FROM notes, (SELECT * FROM (SELECT '1'::jsonb AS x) u) q GROUP BY x
+WITH RECURSIVE r(a, b) AS (SELECT 1, NULL::jsonb UNION ALL SELECT a + 1, b FROM r WHERE a < 3) SELECT r.*, b FROM r
+SELECT nullif(f4, n2), nullif(f4, f8), nullif(n2, f4), nullif(n2, f8), nullif(f4, i4), nullif(f4, i8), nullif(f4, 0.5), nullif(f4, '0.5'), nullif(i4, f4) FROM facts ORDER BY id
+SELECT nullif(1.1::real, 1.1), nullif(0.1::real, 0.1::numeric), nullif(16777216::real, 16777217)
+SELECT id, (id, s) IN (SELECT t.id, t.s FROM things t WHERE t.b = f.b), (id, s) NOT IN (SELECT t.id, f.s FROM things t) FROM facts f ORDER BY id
+SELECT id, (n2, d) IN (SELECT t.n2, t.d FROM things t WHERE t.b = f.b), (f.e::mood, f.f8) = ANY (SELECT 'sad', f8 FROM things t WHERE t.b = f.b) FROM facts f ORDER BY id
+SELECT b, (max(id), b) IN (SELECT t.id, t.b FROM things t WHERE t.b = f.b) FROM facts f GROUP BY b ORDER BY b
+SELECT id FROM facts f WHERE (id, s) IN (SELECT t.id FROM things t WHERE t.b = f.b)
+SELECT (NULL, 1) IN (SELECT 2, 2), (NULL, 1) IN (SELECT 2, 1), (1, 2) NOT IN (SELECT 1, NULL::int), (1, 2) IN (SELECT 1, 2 WHERE false)
+SELECT CASE WHEN b THEN s::char(3) END FROM facts
+SELECT CASE WHEN b THEN s::char(3) ELSE 'x' END, coalesce(s::char(3), 'x'), CASE WHEN b THEN s::char(3) ELSE s END FROM facts
+SELECT CASE WHEN b THEN s::char(3) ELSE s::char(5) END AS q, (CASE id WHEN 1 THEN coalesce(NULL, s::char(7)) ELSE (s::char(2)) END) FROM facts
+SELECT CASE WHEN b THEN s::char(3) END || 'x', length(CASE WHEN b THEN s::char(3) END), CASE WHEN b THEN s::varchar(3) END, coalesce(s::varchar(2), 'xx') FROM facts
+SELECT count(*) FROM facts f JOIN (SELECT btrim(y, '\x01') AS x FROM facts) q ON f.y = q.x
+SELECT string_agg(y, '\x61') OVER (ORDER BY id) FROM facts ORDER BY id
+SELECT ltrim($1::bytea, 'a'), substring($1::bytea FROM 2), length($1::bytea), position($2::bytea in $1::bytea) ;; abc | b
+SELECT overlay(y placing $2 from $1), btrim(y, $2), string_agg(y, $2) OVER () FROM facts ;; 1 | \x61
+SELECT c - $1 FROM facts ORDER BY id ;; 01:00:00
+@America/New_York SELECT tz::text, tz || '', concat(tz), to_json(tz), tz, to_char(tz, 'YYYY-MM-DD HH24:MI:SS OF TZH TZM') FROM (VALUES (timestamptz '1850-01-01 00:00:00+00'), ('1800-06-01 12:00+00'), ('0044-03-15 00:00:00+00 BC')) v(tz)
+@America/New_York SELECT extract(year from tz), to_char(tz, 'YYYY IYYY Y'), date_trunc('century', tz), array_agg(tz)::text, jsonb_build_object('a', tz) FROM (VALUES (timestamptz '1850-01-01 00:00:00+00'), ('0001-01-01 01:00+00'), ('0044-03-15 00:00:00+00 BC')) v(tz) GROUP BY tz
+SELECT sum((d - date '2024-01-01') * 2), avg(d - date '2024-01-01'), sum(DISTINCT d - '2024-01-01') FILTER (WHERE id > 1), sum(d - date '2024-01-01') OVER () FROM things GROUP BY d
+SELECT percentile_disc(0.5) WITHIN GROUP (ORDER BY 1.5), percentile_cont(0.5) WITHIN GROUP (ORDER BY 2), mode() WITHIN GROUP (ORDER BY 'x'::text), mode() WITHIN GROUP (ORDER BY true) FROM facts
+SELECT round(grouping(f8) / 3.0, 2) FROM facts GROUP BY GROUPING SETS ((f8), ())
+SELECT least('ok'::mood, $1), nullif($1, 'ok'::mood), coalesce($1, 'ok'::mood) FROM notes ;; ok
+SELECT ((t2.u::uuid, t4.c0) IN ((t2.u::uuid, t2.e::mood), (t2.u::uuid, t2.e::mood))) FROM facts AS t2 LEFT JOIN (SELECT enum_first(t5.e::mood) AS c0, t5.f8 AS c2 FROM facts AS t5) AS t4 ON t2.f8 = t4.c2
+SELECT date_trunc('century', iv), date_trunc('decade', iv), date_trunc('millennium', iv), date_trunc('century', -iv) FROM (SELECT interval '-217 years 5 mons 3 days' AS iv UNION ALL SELECT interval '1234 years 5 mons' UNION ALL SELECT NULL) v
+SELECT array_to_string(ARRAY[NULL, NULL]::int[], ','), array_to_string(ARRAY[]::int[], ','), array_to_string(NULL::int[], ','), array_to_string(ARRAY[1, NULL], NULL), array_to_string(ARRAY[NULL], ',', 'x')
+SELECT array_to_string(ARRAY[d, d], ','), array_to_string(ARRAY[ts], ',', '-'), array_to_string(ARRAY[tz], ',', NULL), array_to_string(ARRAY[c], ','), array_to_string(ARRAY[y], ','), array_to_string(ARRAY[b], ','), array_to_string(ARRAY[f4], ','), array_to_string(ARRAY[make_interval(days => id)], ',') FROM facts
+SELECT ARRAY[y]::text, ARRAY[make_interval(days => id, hours => -id)]::text, ARRAY[c]::text, ARRAY[u]::text, ARRAY[e::mood]::text, ARRAY[n2]::text, ARRAY[f4, 1e7::real]::text FROM facts
+SELECT id, ai BETWEEN SYMMETRIC ARRAY[1, 2] AND ai, ai NOT BETWEEN SYMMETRIC ARRAY[3] AND ARRAY[1], ai BETWEEN SYMMETRIC '{3}' AND '{1}', ta BETWEEN SYMMETRIC ta AND ARRAY['a'] FROM facts ORDER BY id
+SELECT enum_range(nullif('ok'::mood, CASE WHEN bool_and(t1.b) THEN 'ok'::mood END))::text[] FROM facts AS t1
+SELECT enum_first(max(e::mood)), enum_range(max(e::mood)), enum_range(NULL::mood) FROM facts
+WITH w AS (SELECT octet_length($1) AS x) SELECT date_trunc('week', interval '1 day') FROM w ;; a
+SELECT x, y FROM (SELECT s::char(4) AS x, id AS y FROM facts) q ORDER BY y
+SELECT q.x AS a, count(*) FROM (SELECT s::char(4) AS x, id AS y FROM facts) q GROUP BY 1 ORDER BY 1
+WITH w(k) AS (SELECT s::char(5) FROM facts) SELECT k, length(k), k || '|' FROM w
+SELECT q.x, q.y FROM (SELECT s::varchar AS x, s::varchar(3) AS y FROM facts) q
+SELECT (t6.c - t6.c) AS c1 FROM (SELECT ltrim('abc'::bytea, $1::bytea) AS c0, t5.i8 AS c1 FROM facts AS t5) AS t4 JOIN facts AS t6 ON t4.c1 = t6.i8 AND t6.b ;; \x
+SELECT id = ANY (ARRAY[max(id), 3]) , id > ALL (ARRAY[count(*), 0, NULL]), max(id) = ANY (ARRAY[id, NULL]) FROM facts GROUP BY id ORDER BY id
+SELECT (timestamp '2024-02-29 12:00:00' = ANY (ARRAY[timestamp '2024-02-29 12:00:00', (percentile_disc(0.5) WITHIN GROUP (ORDER BY date '2024-02-29') + time '12:00')])) AS c0 FROM facts
+SELECT (coalesce(time '12:00', time '12:00') > ALL (ARRAY[time '12:00', date_trunc('day', t1.ts)::time])) AS c2 FROM facts AS t1 GROUP BY date_trunc('day', t1.ts), t1.d ORDER BY d
+SELECT nullif($1, sum(DISTINCT i8)), nullif($2, array_agg(DISTINCT id ORDER BY id)) FROM facts WHERE id = 1 ;; 1 | {1}
+SELECT id FROM facts ORDER BY interval '0' NULLS FIRST, id
+SELECT interval '0' x, interval '1' year, interval '3' hour AS z, interval '2' month y
+SELECT nullif(make_time(0, 0, 1.5), date_trunc('hour', NULL::time::interval)::time), NULL::time - time '12:00'

@@ -19,6 +19,8 @@ _SERIES = (
     ("generate_series(1, 4)", "i4"), ("generate_series(5, 1, -2)", "i4"), ("generate_series(3, 1)", "i4"),
     ("generate_series(timestamp '2024-01-30', '2024-03-03', '1 month')", "ts"),
     ("generate_series(timestamptz '2024-03-30', '2024-04-01', '12 hours')", "tz"),
+    ("generate_series(timestamp '0044-03-15 BC', '0041-01-01 BC', '1 year 2 months 3 days')", "ts"),
+    ("generate_series(timestamptz '2024-01-31 00:00+00', '2024-06-01', '1 mon 12:00')", "tz"),
     ("jsonb_array_elements('[1, \"x\", null]'::jsonb)", "jsonb"),
     ("jsonb_object_keys('{\"b\": 1, \"a\": 2}'::jsonb)", "text"),
     ("regexp_split_to_table('a,b,,c', ',')", "text"), ("string_to_table('Tea tea', ' ')", "text"),
@@ -269,8 +271,19 @@ class Generator:
         kinds = kinds or tuple(self.choices.one(OUTPUT) for _ in range(1 + self.choices.below(3)))
         kinds = tuple("i4" if kind == "jsonb" else kind for kind in kinds)
         operator = self.choices.one(("UNION ALL", "UNION", "INTERSECT", "EXCEPT", "INTERSECT ALL", "EXCEPT ALL"))
-        left, right = (self._select(depth - 1, scope, kinds, bare=True) for _ in range(2))
-        return self._limited(f"{left.sql} {operator} {right.sql}", kinds)
+        left, right = (self._side(depth - 1, scope, kinds) for _ in range(2))
+        sql = f"{left} {operator} {right}"
+        if self.choices.percent(15):
+            sql = f"({sql}) {self.choices.one(('UNION ALL', 'UNION', 'EXCEPT'))} {self._side(depth - 1, scope, kinds)}"
+        return self._limited(sql, kinds)
+
+    def _side(self, depth: int, scope: Scope, kinds: tuple[str, ...]) -> str:
+        """Of a set operation: a SELECT, or the first rows of one in an order of all that it shows."""
+        side = self._select(depth, scope, kinds, bare=True).sql
+        if not self.choices.percent(20):
+            return side
+        order = ", ".join(self._ordered(str(n + 1)) for n in range(len(kinds)))
+        return f"({side} ORDER BY {order} LIMIT {1 + self.choices.below(5)})"
 
     def _limited(self, sql: str, kinds: tuple[str, ...]) -> Query:
         """With an order by all columns, and perhaps the first or some later rows of it."""
@@ -321,10 +334,8 @@ class Generator:
             for _ in range(1 + self.choices.below(2))
         ]
         keys = [self.expression(kind, inner, 1) for kind in kinds]
-        keys = [
-            key if _has_column(key, inner) and "$" not in key and "SELECT" not in key else inner.own[0].text
-            for key in keys
-        ]
+        plain = next((column.text for column in inner.own if column.kind in SORTED), "1 + 1")
+        keys = [key if _has_column(key, inner) and "$" not in key and "SELECT" not in key else plain for key in keys]
         values = [self._aggregate(inner, depth) for _ in range(1 + self.choices.below(3))]
         items = [*keys, *(value.text for value in values)]
         selected = ", ".join(f"{item} AS c{n}" for n, item in enumerate(items))
@@ -364,7 +375,7 @@ class Generator:
         def all_keys() -> str:
             return self._all_keys(scope)
 
-        way, text = self.choices.below(20), ""
+        way, text = self.choices.below(24), ""
         kind = self.choices.one(SORTED)
         if way <= 2:
             text, kind = ("count(*)", f"count({any_of(kind)})", f"count(DISTINCT {any_of(kind)})")[way], "i8"
@@ -391,7 +402,9 @@ class Generator:
             text, kind = f"array_agg(DISTINCT {item} ORDER BY {item})", "ta"
         elif way == 13:
             of = self.choices.one(("i4", "text", "date", "num", "f8", "ts"))
-            share, order = self.choices.one(("0.5", "0", "1", "0.25")), self._ordered(any_of(of))
+            item = any_of(of)
+            share = self.choices.one(("0.5", "0", "1", "0.25"))
+            order = self._ordered(f"({item})::text" if of == "text" else item)
             text, kind = f"percentile_disc({share}) WITHIN GROUP (ORDER BY {order})", of
             text = text.replace(" NULLS FIRST", "").replace(" NULLS LAST", "")
         elif way == 14:
@@ -406,6 +419,17 @@ class Generator:
             text, kind = f"jsonb_agg({item} ORDER BY {all_keys()})", "jsonb"
         elif way == 18:
             text, kind = f"count(*) FILTER (WHERE {any_of('bool')})", "i8"
+        elif way == 20:
+            of = self.choices.one(("date", "ts", "tz", "f8", "iv", "bool", "bytea"))
+            text, kind = f"array_agg({any_of(of)} ORDER BY {all_keys()})::text", "text"
+        elif way == 21:
+            key = f"coalesce({any_of('i4')}, 0)::text"
+            text, kind = f"jsonb_object_agg({key}, {any_of('text')} ORDER BY {all_keys()})", "jsonb"
+        elif way == 22:
+            of = self.choices.one(("date", "time"))
+            text, kind = f"min({any_of(of)} - {self._atom(of, scope)})", "i4" if of == "date" else "iv"
+        elif way == 23:
+            text, kind = f"round(stddev_samp({any_of('i4')})::numeric, 3)", "num"
         else:
             text, kind = f"array_agg({any_of('i4')} ORDER BY {all_keys()})", "ai"
         if way in (3, 6, 9, 10, 11) and self.choices.percent(25):
@@ -441,7 +465,8 @@ class Generator:
         if way == 3:
             kind = self.choices.one(SORTED)
             name = self.choices.one(("first_value({})", "last_value({})", "nth_value({}, 2)"))
-            return Column(f"{name.format(any_of(kind))} OVER ({parts}ORDER BY {whole}{self._frame('ROWS')})", kind)
+            mode = self.choices.one(("ROWS", "ROWS", "GROUPS", "RANGE UNBOUNDED"))
+            return Column(f"{name.format(any_of(kind))} OVER ({parts}ORDER BY {whole}{self._frame(mode)})", kind)
         if way == 4:
             return Column(
                 f"{self.choices.one(('percent_rank', 'cume_dist'))}() OVER ({parts}ORDER BY {self._ordered(key)})", "f8"

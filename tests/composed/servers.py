@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 import psycopg
 
+from mvserver.types import oids
 from tests.composed import world
 from tests.composed.choices import Choices, fewer
 from tests.composed.judge import ALLOWED, DIGITS, SAME, judged, summary
@@ -62,16 +63,19 @@ class Pair:
         what = judged(ours, theirs, ordered=query.ordered, parameters=bool(values))
         if what == SAME and number % _BINARY_EACH == 0 and not ours.error:
             ours, theirs = (self._asked(each, query.sql, values, 1) for each in (self._ours, self._theirs))
-            if sorted(ours.rows, key=repr) != sorted(theirs.rows, key=repr) and not _inexact(theirs):
+            if _binary(ours) != _binary(theirs) and not _inexact(theirs):
                 what = "binary"
         return Difference(what, query.sql, tuple(values), ours, theirs), choices.made
 
-    def written(self, sql: str) -> Difference:
-        """A statement as it is."""
-        self._set_zone("UTC")
-        ours, theirs = (self._asked(each, sql, (), 0) for each in (self._ours, self._theirs))
-        what = judged(ours, theirs, ordered="order by" in sql.lower())
-        return Difference(what, sql, (), ours, theirs)
+    def written(self, line: str) -> Difference:
+        """A statement as it is, ``@Zone SELECT … ;; value | value`` with a time zone and parameters."""
+        zone, line = line[1:].split(" ", 1) if line.startswith("@") else ("UTC", line)
+        sql, *given = line.split(" ;; ")
+        values = tuple(given[0].split(" | ")) if given else ()
+        self._set_zone(zone)
+        ours, theirs = (self._asked(each, sql, values, 0) for each in (self._ours, self._theirs))
+        what = judged(ours, theirs, ordered="order by" in sql.lower(), parameters=bool(values))
+        return Difference(what, sql, values, ours, theirs)
 
     def _set_zone(self, zone: str) -> None:
         if zone != self._zone:
@@ -92,6 +96,21 @@ class Pair:
             return self.compare(candidate, None, number)[0].what == what
 
         return self.compare(fewer(made, still, trials), None, number)[0]
+
+
+def _binary(answer: Answer) -> list[tuple[bytes | None, ...]]:
+    """Without the flag of arrays that says whether there may be NULLs: ours says whether there are some."""
+    arrays = [oid in _ARRAYS for oid, _ in answer.types]
+    rows = [
+        tuple(
+            cell[:4] + cell[8:] if cell is not None and array else cell for cell, array in zip(row, arrays, strict=True)
+        )
+        for row in answer.rows
+    ]
+    return sorted(rows, key=repr)
+
+
+_ARRAYS = frozenset(oids.ARRAY_OF.values())
 
 
 def _inexact(answer: Answer) -> bool:

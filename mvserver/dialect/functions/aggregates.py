@@ -36,6 +36,10 @@ def type_aggregates(cursor: duckdb.DuckDBPyConnection, tree: exp.Expr) -> bool:
             seen += calls
             found = True
             types = _argument_types(cursor, select, calls, outer)
+            counted = [call for call, kind in zip(calls, types, strict=True) if kind == "BIGINT"]
+            days_counted = [_count_days(cursor, call, select, outer) for call in counted]
+            if any(days_counted):
+                types = _argument_types(cursor, select, calls, outer)
             for call, argument_type in zip(calls, types, strict=True):
                 if periods.is_period(argument_type):
                     (periods.averaged if isinstance(call, exp.Avg) else periods.summed)(call, argument_type)
@@ -49,6 +53,16 @@ def type_aggregates(cursor: duckdb.DuckDBPyConnection, tree: exp.Expr) -> bool:
                     whole = periods.whole_call(call)
                     whole.replace(exp.Cast(this=whole.copy(), to=exp.DataType.build(target, dialect="duckdb")))
     return found
+
+
+def _count_days(cursor: duckdb.DuckDBPyConnection, call: exp.Expr, select: exp.Select, outer: exp.Expr | None) -> bool:
+    """``date - date`` in the argument is an integer, in place; True when there was one."""
+    changed = False
+    for node in reversed(list(call.find_all(exp.Sub))):
+        if _types(cursor, [node.left, node.right], select, outer) == ("DATE", "DATE"):
+            node.replace(exp.cast(exp.Paren(this=node.copy()), "INT", dialect="duckdb"))
+            changed = True
+    return changed
 
 
 def _innermost(select: exp.Select, seen: Sequence[exp.Expr]) -> list[exp.Expr]:

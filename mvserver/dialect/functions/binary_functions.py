@@ -11,6 +11,8 @@ from collections.abc import Callable
 from sqlglot import exp
 
 from mvserver import interrupts
+from mvserver.dialect.derived_columns import inner_first
+from mvserver.dialect.functions.periods import whole_call
 from mvserver.sql.pull_parser import CALLED
 
 TypeOf = Callable[[exp.Expr], str]
@@ -29,6 +31,26 @@ def add_missing(tree: exp.Expr, type_of: TypeOf) -> bool:
     return changed
 
 
+def present(tree: exp.Expr) -> bool:
+    """Whether there is a function that DuckDB would do to the text of bytes."""
+    return any(_trimming(node) is not None for node in interrupts.asking(tree.walk()))
+
+
+def trim(tree: exp.Expr, type_of: TypeOf) -> bool:
+    """``btrim(bytea, bytea)`` and its like, in place, before the types of all around them are asked for."""
+    changed = False
+    for node in interrupts.asking(inner_first(tree)):
+        if _trimming(node) is not None and (made := _made(node, type_of)) is not None:
+            node.replace(made)
+            changed = True
+    return changed
+
+
+def _trimming(node: exp.Expr) -> tuple[str, list[exp.Expr]] | None:
+    called = _call_of(node) if isinstance(node, exp.Trim | exp.Anonymous) else None
+    return called if called is not None and called[0] in _TRIMMED.values() else None
+
+
 def _made(node: exp.Expr, type_of: TypeOf) -> exp.Expr | None:
     call = _call_of(node)
     if call is None:
@@ -38,7 +60,7 @@ def _made(node: exp.Expr, type_of: TypeOf) -> exp.Expr | None:
         return None
     if name == "string_agg":
         return _joined(node)
-    others = [_bytes(part) if name in _OF_BYTES and at else part.copy() for at, part in enumerate(arguments)]
+    others = [_bytes(part) if name in _OF_BYTES and at == 1 else part.copy() for at, part in enumerate(arguments)]
     return exp.Anonymous(this=f"_bytes_{name}", expressions=others)
 
 
@@ -80,7 +102,7 @@ def _present(*parts: exp.Expr | None) -> list[exp.Expr]:
 def _bytes(node: exp.Expr) -> exp.Expr:
     if isinstance(node, exp.Literal) and node.is_string:
         return exp.Anonymous(this="_bytea_in", expressions=[node.copy()])
-    return node.copy()
+    return exp.cast(node.copy(), "BLOB", dialect="duckdb") if isinstance(node, exp.Parameter) else node.copy()
 
 
 def joined(node: exp.GroupConcat, type_of: TypeOf) -> exp.Expr | None:
@@ -97,15 +119,24 @@ def _first(node: exp.Expr) -> exp.Expr:
 
 
 def _joined(node: exp.Expr) -> exp.Expr:
-    """``string_agg(bytea, bytea)``: the digits are joined, in the call's own order, by a separator that is constant."""
-    whole = node.copy()
-    first = _first(whole)
-    first.replace(exp.Anonymous(this="hex", expressions=[first.copy()]))
-    separator = whole.args.get("separator")
-    constant = None if separator is None else separator.find(exp.Literal)
-    if separator is not None and constant is not None:
-        separator.replace(exp.Literal.string(_digits(constant.name)))
-    return exp.Anonymous(this="unhex", expressions=[whole])
+    """``string_agg(bytea, bytea)``: the digits are joined, in the call's own order, by a separator that is constant.
+    What is around the call, as its window, is a part of what is read as digits."""
+    first, separator = _first(node), node.args.get("separator")
+    first.replace(_hex(first))
+    if separator is not None:
+        literals = list(separator.find_all(exp.Literal, exp.Parameter))
+        digits = _digits(literals[0].name) if len(literals) == 1 and isinstance(literals[0], exp.Literal) else None
+        separator.replace(exp.Literal.string(digits) if digits is not None else _hex(separator))
+    whole = whole_call(node)
+    made = exp.Anonymous(this="unhex", expressions=[whole.copy()])
+    if whole is node:
+        return made
+    whole.replace(made)
+    return node
+
+
+def _hex(value: exp.Expr) -> exp.Expr:
+    return exp.Anonymous(this="hex", expressions=[exp.cast(value.copy(), "BLOB", dialect="duckdb")])
 
 
 def _digits(text: str) -> str:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from sqlglot import exp
 
 from mvserver import interrupts, sqlstates
+from mvserver.dialect.derived_columns import inner_first
 from mvserver.dialect.functions import enums
 from mvserver.errors import SqlError
 
@@ -40,16 +41,21 @@ def concerns(node: exp.Expr) -> bool:
 
 
 def unify_rows(tree: exp.Expr, type_of: TypeOf) -> None:
-    """Columns of VALUES, on whose types all else depends: before any other node."""
+    """Columns of VALUES, on whose types all else depends, and choices among parameters: before any other node."""
     for values in interrupts.asking(tree.find_all(exp.Values)):
         for column in _groups(values):
             _unify(values, column, type_of)
+    for choice in interrupts.asking(inner_first(tree)):
+        if isinstance(choice, _CHOICES):
+            for group in _groups(choice):
+                if any(isinstance(part.unnest(), exp.Parameter) for part in group):
+                    _unify(choice, group, type_of)
 
 
 def add_missing(tree: exp.Expr, type_of: TypeOf) -> bool:
     """Functions of enums and what they are given, where DuckDB's own would not take it: in place, inner ones first."""
     changed = False
-    for node in interrupts.asking(reversed(list(tree.walk(bfs=True)))):
+    for node in interrupts.asking(inner_first(tree)):
         if isinstance(node, exp.Anonymous) and _is_function(node):
             found = _enum_of(node, type_of)
             made = None if found is None else _labels(node, found)
@@ -146,9 +152,10 @@ def _labels(node: exp.Anonymous, found: enums.KnownEnum | None) -> exp.Expr:
 
 
 def _kept(node: exp.Anonymous, answer: exp.Expr) -> exp.Expr:
-    """The value of the argument says nothing, but a parameter in it belongs to the statement."""
+    """The value of the argument says nothing, but a parameter in it belongs to the statement, and an aggregate makes
+    one row of all."""
     (argument,) = node.expressions
-    if argument.find(exp.Parameter) is None:
+    if argument.find(exp.Parameter, exp.AggFunc) is None:
         return answer
     asked = exp.Is(this=exp.Paren(this=argument.copy()), expression=exp.Null())
     return exp.Paren(this=exp.Case(ifs=[exp.If(this=asked, true=answer.copy())], default=answer))

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from sqlglot import exp
 
 from mvserver import sqlstates
-from mvserver.dialect.functions import json_operators, regular_expressions
+from mvserver.dialect.functions import json_operators, regular_expressions, to_char
 from mvserver.dialect.functions.bytea_texts import hexadecimal
 from mvserver.dialect.functions.casts import SHOWN_AS
 from mvserver.dialect.functions.checked_functions import edged, is_null
@@ -135,12 +135,12 @@ def _extract(node: exp.Extract) -> exp.Expr:
             f'unit "{node.this.name.lower()}" not recognized for type timestamp without time zone',
         )
     if isinstance(node.parent, exp.Cast) and part not in _FRACTIONAL:
-        return exp.Anonymous(this="date_part", expressions=[exp.Literal.string(part), node.expression.copy()])
+        return to_char.field(part, node.expression)
     if part in _FRACTIONAL:
         value: exp.Expr = exp.Anonymous(this=_FRACTIONAL[part], expressions=[node.expression.copy()])
         kind = "DECIMAL(38, 3)" if part == "milliseconds" else "DECIMAL(38, 6)"
     else:
-        value = exp.Anonymous(this="date_part", expressions=[exp.Literal.string(part), node.expression.copy()])
+        value = to_char.field(part, node.expression)
         kind = "DECIMAL(38, 0)"
     if node.meta.get("date_part"):
         kind = "DOUBLE"

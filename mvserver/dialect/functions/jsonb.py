@@ -11,11 +11,10 @@ from collections.abc import Callable, Sequence
 from sqlglot import exp
 
 from mvserver import interrupts, sqlstates
-from mvserver.dialect.derived_columns import item_of, query_of, sources_of
+from mvserver.dialect.derived_columns import item_of, items_of, sources_of
 from mvserver.dialect.functions.arrays import split_array
 from mvserver.dialect.functions.json_operators import OF_JSONB, document, pointer
 from mvserver.dialect.guard import function_name
-from mvserver.dialect.marks import RELATION
 from mvserver.errors import SqlError
 
 _NOT_DOCUMENTS = frozenset({
@@ -55,41 +54,23 @@ def _step(key: exp.Expr) -> exp.Expr:
 
 
 def documents(tree: exp.Expr) -> list[bool]:
-    """Which columns of the result are of type jsonb; empty where the select list is not written out."""
-    if not isinstance(tree, exp.Select):
-        return []
-    found: list[bool] = []
-    for item in tree.expressions:
-        columns = _starred(item, tree) if item.is_star else [item]
-        if columns is None:
-            return []
-        found += map(is_jsonb, columns)
-    return found
+    """Which columns of the result are of type jsonb, or arrays of it; empty where the text does not tell."""
+    return [is_jsonb(item) or _is_array(item) for _, item in items_of(tree) or ()]
 
 
-def _starred(star: exp.Expr, select: exp.Select) -> list[exp.Expr] | None:
-    """The items that a star stands for; None where they are not written out."""
-    items: list[exp.Expr] = []
-    joins = select.args.get("joins") or []
-    if any(join.args.get("using") or join.args.get("method") for join in joins):
-        return None  # a column of both is there once
-    for source in sources_of(select):
-        if isinstance(star, exp.Column) and star.table != source.alias_or_name:
-            continue
-        relation = source.meta.get(RELATION)
-        query = query_of(source)
-        if relation is not None:
-            items += [exp.null() for _ in relation.columns]
-        elif isinstance(source, exp.Table) and isinstance(source.this, exp.Func):
-            if function_name(source.this) not in ("json_each", "jsonb_each", "json_each_text", "jsonb_each_text"):
-                return None
-            whole = function_name(source.this) == "jsonb_each"
-            items += [exp.null(), exp.cast(exp.null(), exp.DType.JSONB) if whole else exp.null()]
-        elif isinstance(query, exp.Select) and not any(item.is_star for item in query.selects):
-            items += query.selects
-        else:
-            return None
-    return items
+def _is_array(node: exp.Expr | None) -> bool:
+    """Of documents of type jsonb."""
+    bare = None if node is None else node.unalias().unnest()
+    if isinstance(bare, exp.ArrayAgg):
+        first = bare.this
+        while isinstance(first, exp.Order | exp.Distinct):
+            first = first.expressions[0] if isinstance(first, exp.Distinct) else first.this
+        return is_jsonb(first)
+    if isinstance(bare, exp.Filter | exp.Window):
+        return _is_array(bare.this)
+    if isinstance(bare, exp.Array):
+        return any(is_jsonb(item) for item in bare.expressions)
+    return False
 
 
 def adapt(tree: exp.Expr) -> exp.Expr:
@@ -170,10 +151,12 @@ def is_jsonb(node: exp.Expr | None, depth: int = 0) -> bool:
         branches = [branch.args.get("true") for branch in node.args.get("ifs") or []]
         return any(is_jsonb(part, depth) for part in (*branches, node.args.get("default")))
     if isinstance(node, exp.Subquery):
-        first = node.this.selects[:1] if isinstance(node.this, exp.Query) else []
-        return bool(first) and is_jsonb(first[0], depth + 1)
+        found = items_of(node.this)
+        return found is not None and len(found) > 0 and is_jsonb(found[0][1], depth + 1)
     if isinstance(node, exp.Column):
         return _column(node, depth)
+    if isinstance(node, exp.Bracket):
+        return _is_array(node.this)
     if isinstance(node, exp.Func):
         name = "jsonb_object_agg" if isinstance(node, exp.JSONBObjectAgg) else function_name(node)
         return name == "to_jsonb" or (name.startswith("jsonb_") and name not in _NOT_DOCUMENTS)

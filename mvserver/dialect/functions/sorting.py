@@ -18,8 +18,29 @@ def adapt(tree: exp.Expr) -> None:
     for node in interrupts.asking(list(tree.find_all(exp.Ordered, exp.WindowSpec))):
         if isinstance(node, exp.WindowSpec):
             _give_lengths(node)
+        elif node.parent is not None and isinstance(node.parent.parent, exp.WithinGroup):
+            _give_type(node)
         elif node.parent is not None and not isinstance(node.parent.parent, _SORTED_WHOLE):
             _forget_order(node)
+
+
+def _give_type(key: exp.Expr) -> None:
+    """``percentile_disc(0.5) WITHIN GROUP (ORDER BY 1.5)``: the constant is the value, and no place."""
+    bare = key.this.unnest()
+    if isinstance(bare, exp.Boolean):
+        kind = "BOOLEAN"
+    elif isinstance(bare, exp.Literal) and not bare.is_string and _PLAIN.fullmatch(bare.name):
+        whole, _, digits = bare.name.partition(".")
+        kind = "INT" if len(whole) < _INT_DIGITS else "BIGINT"
+        if digits:
+            kind = f"DECIMAL({len(whole + digits)}, {len(digits)})"
+    else:
+        return
+    key.set("this", exp.Cast(this=bare.copy(), to=exp.DataType.build(kind, dialect="duckdb")))
+
+
+_PLAIN = re.compile(r"\d{1,18}|\d{0,19}\.\d{1,19}")
+_INT_DIGITS = 10  # from which a number may be too large for an integer
 
 
 def _forget_order(key: exp.Expr) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from itertools import groupby
 
 from sqlglot import exp
 
@@ -20,8 +21,11 @@ _PADDED = {
     "MS": "%g", "FF3": "%g", "US": "%f", "FF6": "%f", "DDD": "%j", "IW": "%V", "IYYY": "%G", "ID": "%u", "Mon": "%b",
     "Dy": "%a",
 }  # fmt: skip
+_YEARS = frozenset({"YYYY", "YY", "IYYY"})
+"""Their codes count a year 0, and have their zeros always."""
 _BARE = {
-    **_PADDED, "MM": "%-m", "DD": "%-d", "HH24": "%-H", "HH12": "%-I", "HH": "%-I", "MI": "%-M", "SS": "%-S",
+    **{token: code for token, code in _PADDED.items() if token not in _YEARS},
+    "MM": "%-m", "DD": "%-d", "HH24": "%-H", "HH12": "%-I", "HH": "%-I", "MI": "%-M", "SS": "%-S",
     "DDD": "%-j", "Month": "%B", "Day": "%A",
 }  # fmt: skip
 _NAMES = {"MONTH": "%B", "Month": "%B", "month": "%B", "MON": "%b", "mon": "%b", "DAY": "%A", "Day": "%A",
@@ -32,6 +36,13 @@ _ROMAN = ("I", "II", "III", "IV", "V", "VI", "VII", "VIII", "IX", "X", "XI", "XI
 
 def call(name: str, *arguments: exp.Expr) -> exp.Expr:
     return exp.Anonymous(this=name, expressions=list(arguments))
+
+
+def field(name: str, value: exp.Expr) -> exp.Expr:
+    """A field of a time or an interval, with PostgreSQL's years before Christ."""
+    if name in ("year", "isoyear", "decade"):
+        return call(f"_{name}_field", value.copy())
+    return call("date_part", _text(name), value.copy())
 
 
 def _text(value: str) -> exp.Expr:
@@ -59,20 +70,16 @@ def _unsupported(token: str) -> SqlError:
 def time_text(value: exp.Expr, pattern: str, *, zoned: bool, zone: str) -> exp.Expr:
     """Of a timestamp or date; ``zoned``: with time zone, to be shown in ``zone``."""
     parts: list[exp.Expr] = []
-    pending: list[str] = []  # strftime's codes
+    pending: list[Token] = []  # what strftime writes
 
     def flush() -> None:
         if pending:
-            parts.append(call("strftime", value.copy(), _text("".join(pending))))
+            parts.append(_formatted(value, pending))
             pending.clear()
 
     for token in tokens(pattern):
-        if token.literal:
-            pending.append(token.text.replace("%", "%%"))
-            continue
-        code = (_PADDED if token.fill else _BARE).get(token.text)
-        if code is not None and not token.ordinal:
-            pending.append(code)
+        if token.literal or (_code(token) is not None and not token.ordinal):
+            pending.append(token)
             continue
         flush()
         parts.append(_time_part(value, token, zoned=zoned, zone=zone))
@@ -80,9 +87,41 @@ def time_text(value: exp.Expr, pattern: str, *, zoned: bool, zone: str) -> exp.E
     return _joined(parts)
 
 
+def _code(token: Token) -> str | None:
+    if token.literal:
+        return token.text.replace("%", "%%")
+    return (_PADDED if token.fill else _BARE).get(token.text)
+
+
+def _formatted(value: exp.Expr, found: list[Token]) -> exp.Expr:
+    """By strftime, but for the years before Christ."""
+    groups = [(years, list(group)) for years, group in groupby(found, key=_is_year)]
+    whole = _strftime(value, found)
+    if not any(years for years, _ in groups):
+        return whole
+    parts = [
+        part
+        for years, group in groups
+        for part in ([_numbered(value, token) for token in group] if years else [_strftime(value, group)])
+    ]
+    return exp.Paren(this=exp.Case(ifs=[exp.If(this=_before_christ(value), true=_joined(parts))], default=whole))
+
+
+def _is_year(token: Token) -> bool:
+    return not token.literal and token.text in _YEARS
+
+
+def _strftime(value: exp.Expr, found: list[Token]) -> exp.Expr:
+    return call("strftime", value.copy(), _text("".join(_code(token) or "" for token in found)))
+
+
+def _before_christ(value: exp.Expr) -> exp.Expr:
+    return exp.LT(this=value.copy(), expression=exp.cast(_text("0001-01-01"), "DATE", dialect="duckdb"))
+
+
 def _time_part(value: exp.Expr, token: Token, *, zoned: bool, zone: str) -> exp.Expr:
-    code = (_PADDED if token.fill else _BARE).get(token.text)
-    if code is not None:
+    code = _code(token)
+    if code is not None and not _is_year(token):
         return _ordinal(call("strftime", value.copy(), _text(code)), token)
     if token.text in _NAMES:
         return _name(value, token)
@@ -90,20 +129,35 @@ def _time_part(value: exp.Expr, token: Token, *, zoned: bool, zone: str) -> exp.
         return _zone(token.text, zoned=zoned, zone=zone)
     if token.text in ("OF", "TZH", "TZM"):
         return _offset(value, token.text, zoned=zoned)
+    return _numbered(value, token)
+
+
+def _numbered(value: exp.Expr, token: Token) -> exp.Expr:
     build = _PARTS.get(token.text)
     if build is None:
         raise _unsupported(token.text)
     width, part = build(value)
     if width == 0:
-        return part
-    shown = call("_zero_padded", part, _number(width)) if token.fill else exp.cast(part, "TEXT", dialect="duckdb")
-    return _ordinal(shown, token)
+        return _ordinal(part, token)
+    return _ordinal(_shown(part, token, width), token)
+
+
+def _shown(number: exp.Expr, token: Token, width: int) -> exp.Expr:
+    if not token.fill:
+        return exp.cast(number, "TEXT", dialect="duckdb")
+    padded = "_sign_padded" if token.text in _SIGN_APART else "_zero_padded"
+    return call(padded, number, _number(width))
+
+
+_SIGN_APART = frozenset({"CC", "YYYY", "MM", "HH24", "MI", "SS"})
+"""Tokens whose width does not count a minus."""
 
 
 def _ordinal(shown: exp.Expr, token: Token) -> exp.Expr:
     if not token.ordinal:
         return shown
-    suffix = call("_ordinal_suffix", exp.cast(shown.copy(), "BIGINT", dialect="duckdb"))
+    digits = call("replace", shown.copy(), _text(","), _text("")) if token.text == "Y,YYY" else shown.copy()
+    suffix = call("_ordinal_suffix", exp.cast(digits, "BIGINT", dialect="duckdb"))
     return exp.DPipe(this=shown, expression=call("upper", suffix) if token.ordinal == "TH" else suffix)
 
 
@@ -135,12 +189,17 @@ def _offset(value: exp.Expr, token: str, *, zoned: bool) -> exp.Expr:
 
 
 def _part(name: str) -> Callable[[exp.Expr], exp.Expr]:
-    return lambda value: call("date_part", _text(name), value.copy())
+    return lambda value: field(name, value)
 
 
-def _cut_year(field: str, digits: int) -> Callable[[exp.Expr], tuple[int, exp.Expr]]:
+_YEAR_DIGITS = 4  # all of them, however many there are
+
+
+def _cut_year(name: str, digits: int) -> Callable[[exp.Expr], tuple[int, exp.Expr]]:
     def build(value: exp.Expr) -> tuple[int, exp.Expr]:
-        year = call("abs", _part(field)(value))
+        year = call("abs", field(name, value))
+        if digits == _YEAR_DIGITS:
+            return digits, year
         return digits, exp.Mod(this=year, expression=_number(10**digits))
 
     return build
@@ -192,6 +251,9 @@ _PARTS: dict[str, Callable[[exp.Expr], tuple[int, exp.Expr]]] = {
         1, exp.cast(call("floor", call("julian", exp.cast(value.copy(), "DATE", dialect="duckdb"))), "BIGINT",
                     dialect="duckdb"),
     ),
+    "YYYY": _cut_year("year", _YEAR_DIGITS), "IYYY": _cut_year("isoyear", _YEAR_DIGITS),
+    "Y,YYY": lambda value: (0, call("_grouped_year", call("abs", field("year", value)))),
+    "YY": _cut_year("year", 2),
     "YYY": _cut_year("year", 3),
     "Y": _cut_year("year", 1),
     "IYY": _cut_year("isoyear", 3),
@@ -242,8 +304,7 @@ def interval_text(value: exp.Expr, pattern: str) -> exp.Expr:
                 number = exp.Mod(this=exp.Paren(this=number), expression=_number(10**width))
         else:
             raise _unsupported(token.text)
-        shown = call("_zero_padded", number, _number(width)) if token.fill else exp.cast(number, "TEXT")
-        parts.append(_ordinal(shown, token))
+        parts.append(_ordinal(_shown(number, token, width), token))
     return _joined(parts)
 
 

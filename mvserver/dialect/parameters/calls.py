@@ -83,12 +83,18 @@ def call_of(node: exp.Expr) -> Call | None:
     if made is not None:
         return made(node)
     if isinstance(node, exp.GroupConcat):
-        first = node.this.this if isinstance(node.this, exp.Order) else node.this
+        first = _argument(node.this)
         separator = node.args.get("separator")
         return "string_agg", [first, *([] if separator is None else [separator])]
     if not isinstance(node, exp.Func):
         return None
     if isinstance(node, exp.Anonymous | exp.AnonymousAggFunc):
         return node.name.lower(), list(node.expressions)
-    arguments = [part.this if isinstance(part, exp.Order | exp.Distinct) and part.this else part for part in _all(node)]
-    return _NAMES.get(type(node), function_name(node)), arguments
+    return _NAMES.get(type(node), function_name(node)), [_argument(part) for part in _all(node)]
+
+
+def _argument(part: exp.Expr) -> exp.Expr:
+    """Of an aggregate, without its DISTINCT and ORDER BY."""
+    while isinstance(part, exp.Order | exp.Distinct) and (part.this or part.expressions):
+        part = part.this or part.expressions[0]
+    return part

@@ -77,6 +77,11 @@ def _alike(node: exp.Expr) -> Sequence[Sequence[exp.Expr | None]]:
         return [(node.this, node.args["low"], node.args["high"])]
     if isinstance(node, (*_COMPARISONS, *_CALLS)):
         return [(node.this, *(node.expressions or [node.args.get("expression")]))]
+    if isinstance(node, exp.Values):
+        rows = [row.expressions for row in node.expressions if isinstance(row, exp.Tuple)]
+        return list(zip(*rows, strict=False))
+    if isinstance(node, exp.ExplodingGenerateSeries):
+        return [(node.args["start"], node.args["end"])]
     if isinstance(node, exp.Anonymous) and node.name == "_array_cat":
         return [node.expressions]
     if isinstance(node, exp.Case):

@@ -33,7 +33,11 @@ _TIMES = ("DATE", "TIMESTAMP")
 _INTEGERS = (*_INT4, "BIGINT")
 _ARRAY_TYPES = (exp.DType.ARRAY, exp.DType.LIST)
 _DIVISORS = frozenset({"gcd", "lcm"})
-_ITEMS_OUT = {"BOOLEAN[]": "_bool_items", "DOUBLE[]": "_float8_items", "FLOAT[]": "_float4_items"}
+_ITEMS_OUT = {
+    "BOOLEAN[]": "_bool_items", "DOUBLE[]": "_float8_items", "FLOAT[]": "_float4_items", "BLOB[]": "_bytea_items",
+    "DATE[]": "_time_items", "TIMESTAMP[]": "_time_items", "TIMESTAMP WITH TIME ZONE[]": "_instant_items",
+    "INTERVAL[]": "_interval_items",
+}  # fmt: skip
 
 
 def concerns(node: exp.Expr) -> bool:
@@ -184,7 +188,11 @@ def _between_arrays(node: exp.Between) -> exp.Expr:
     least = exp.GTE(this=node.this.copy(), expression=node.args["low"].copy())
     most = exp.LTE(this=node.this.copy(), expression=node.args["high"].copy())
     both = exp.And(this=least.copy(), expression=most.copy())
-    return exp.Paren(this=exp.Case(ifs=[exp.If(this=least, true=most)], default=both))
+    within = exp.Paren(this=exp.Case(ifs=[exp.If(this=least, true=most)], default=both))
+    if not node.args.get("symmetric"):
+        return within
+    other = exp.Between(this=node.this.copy(), low=node.args["high"].copy(), high=node.args["low"].copy())
+    return exp.Paren(this=exp.Or(this=within, expression=_between_arrays(other)))
 
 
 _INSTANT = "TIMESTAMP WITH TIME ZONE"
@@ -251,7 +259,15 @@ def _positive(node: exp.Expr) -> exp.Expr:
 def _null_if(node: exp.Nullif, type_of: TypeOf) -> exp.Expr | None:
     """Of the type by which the two are compared."""
     kind, other = type_of(node.this), type_of(node.expression)
-    if kind not in _INTEGERS or not (other in _FLOATS or other.startswith("DECIMAL")):
+    exact = other.startswith("DECIMAL")
+    if kind == "FLOAT" and (exact or other in _INTEGERS):  # two numbers of double precision; the first is still a real
+        for part in (node.this, node.expression):
+            part.replace(exp.cast(part.copy(), "DOUBLE", dialect="duckdb"))
+        return exp.cast(node.copy(), "FLOAT", dialect="duckdb")
+    if kind.startswith("DECIMAL") and not kind.endswith("]") and other in _FLOATS:
+        node.set("this", exp.cast(node.this.copy(), "DOUBLE", dialect="duckdb"))
+        return node
+    if kind not in _INTEGERS or not (other in _FLOATS or exact):
         return None
     wider = "DOUBLE" if other in _FLOATS else "DECIMAL(19, 0)"
     node.set("this", exp.cast(node.this.copy(), wider, dialect="duckdb"))
@@ -421,7 +437,8 @@ def _joined_items(node: exp.Expr, array: exp.Expr, type_of: TypeOf) -> exp.Expr 
         kind = f"{kind.rstrip('[]')}[]"
         node.meta["flat"] = True
     shown = _ITEMS_OUT.get(kind)
-    if shown is None:
-        return node if node.meta.get("flat") else None
-    array.replace(_call(shown, array))
-    return node
+    if shown is not None:
+        array.replace(_call(shown, array))
+    if isinstance(node, exp.ArrayToString) and isinstance(node.args.get("null"), exp.Null | None):
+        return _call("_items_joined", node.this, node.expression)
+    return node if shown is not None or node.meta.get("flat") else None

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 
 from sqlglot import exp
 
-from mvserver import sqlstates
+from mvserver import interrupts, sqlstates
 from mvserver.errors import SqlError
 
 _COMPARED_ONE_BY_ONE_MAX = 16  # rows of an IN list; DuckDB finds one of more by its hash
@@ -36,7 +36,7 @@ def compared_rows(node: exp.Expr) -> exp.Expr | None:
     return _compared(type(node), left, right) if right is not None and type(node) in _COMPARISONS else None
 
 
-_COMPARISONS = (exp.EQ, exp.NEQ, *_STRICT)
+_COMPARISONS: tuple[type[exp.Expr], ...] = (exp.EQ, exp.NEQ, *_STRICT)
 
 
 def _fields(node: exp.Expr | None) -> Fields | None:
@@ -83,6 +83,58 @@ def _listed(node: exp.In, left: Fields) -> exp.Expr | None:
         return one_by_one
     unknown = _joined(exp.Or, [exp.Is(this=field.copy(), expression=exp.Null()) for field in left])
     return exp.Paren(this=exp.Case(ifs=[exp.If(this=unknown, true=one_by_one)], default=node.copy()))
+
+
+def compared_items(node: exp.Expr) -> exp.Expr | None:
+    """``x = ANY (ARRAY[…])`` of a query with groups, item by item: DuckDB makes a query of the array, where aggregates
+    and keys of groups are not those of the query around it. None for all other comparisons."""
+    whole = node.args.get("expression") if isinstance(node, _COMPARISONS) else None
+    array = whole.this.unnest() if isinstance(whole, exp.Any | exp.All) else None
+    if not isinstance(array, exp.Array) or any(isinstance(item.unnest(), exp.Query) for item in array.expressions):
+        return None
+    select = node.find_ancestor(exp.Select)
+    grouped = select is not None and select.args.get("group") is not None
+    if not array.expressions or not (grouped or array.find(exp.AggFunc) is not None):
+        return None
+    tests = [exp.Paren(this=type(node)(this=node.this.copy(), expression=item.copy())) for item in array.expressions]
+    return _joined(exp.And if isinstance(whole, exp.All) else exp.Or, tests)
+
+
+def test_memberships(tree: exp.Expr) -> bool:
+    """``(a, b) IN (SELECT …)``, in place, as an aggregate of comparisons: DuckDB has none whose query is correlated.
+    True when there was one."""
+    changed = False
+    for node in interrupts.asking(reversed(list(tree.find_all(exp.In, exp.EQ)))):
+        left, query = _fields(node.this), _query(node)
+        if left is not None and query is not None:
+            node.replace(_member(left, query))
+            changed = True
+    return changed
+
+
+def _query(node: exp.Expr) -> exp.Expr | None:
+    if isinstance(node, exp.In):
+        found = node.args.get("query")
+    else:
+        found = node.expression.this if isinstance(node.expression, exp.Any) else None
+    bare = found.unnest() if isinstance(found, exp.Expr) else None
+    return bare if isinstance(bare, exp.Query) else None
+
+
+def _member(left: Fields, query: exp.Expr) -> exp.Expr:
+    """True where a row is equal; NULL where none is, and that is not known of one; else false."""
+    names = [exp.to_identifier(f"_member{number}", quoted=True) for number in range(len(left))]
+    equal = _compared(exp.EQ, left, [exp.column(name.copy()) for name in names])
+    alias = exp.TableAlias(this=exp.to_identifier("_members", quoted=True), columns=names)
+    each = exp.select(exp.alias_(equal, "_equal", quoted=True), copy=False)
+    each = each.from_(exp.Subquery(this=query.copy(), alias=alias), copy=False)
+    found = exp.column(exp.to_identifier("_equal", quoted=True))
+    some, unknown = (exp.LogicalOr(this=test) for test in (found, exp.Is(this=found.copy(), expression=exp.Null())))
+    verdict = exp.Case(
+        ifs=[exp.If(this=some, true=exp.true()), exp.If(this=unknown, true=exp.null())], default=exp.false()
+    )
+    tests = exp.TableAlias(this=exp.to_identifier("_tests", quoted=True))
+    return exp.Subquery(this=exp.select(verdict, copy=False).from_(exp.Subquery(this=each, alias=tests), copy=False))
 
 
 def _joined(word: Callable[..., exp.Expr], parts: Sequence[exp.Expr]) -> exp.Expr:

@@ -15,6 +15,7 @@ from sqlglot import exp
 
 from mvserver import interrupts, sqlstates
 from mvserver.dialect import binding
+from mvserver.dialect.derived_columns import inner_first
 from mvserver.dialect.duck_text import refuse_repeating
 from mvserver.dialect.errors.type_texts import pg_name
 from mvserver.dialect.functions import (
@@ -30,7 +31,7 @@ from mvserver.dialect.functions.arrays import array_literal
 from mvserver.dialect.functions.to_char import call
 from mvserver.dialect.growth import Growth
 from mvserver.dialect.probes import innermost, types_in
-from mvserver.dialect.typing import constant_operands, exact_columns, mixed_numerics, operand_types
+from mvserver.dialect.typing import constant_operands, exact_columns, mixed_numerics, operand_types, row_values
 from mvserver.dialect.typing.operand_rules import NO_FUNCTION
 from mvserver.errors import SqlError
 
@@ -49,8 +50,10 @@ _READ = {
 _CLOCKS = (exp.DType.TIME, exp.DType.INTERVAL)
 _TEXT_OF: dict[str, str] = {
     "DOUBLE": "_float8_out", "FLOAT": "_float4_out", "INTERVAL": "_interval_out", "BLOB": "_bytea_out",
-    "DATE": "_time_out", "TIMESTAMP": "_time_out", "TIMESTAMP WITH TIME ZONE": "_time_out",
-    "DOUBLE[]": "_float8_array_out", "FLOAT[]": "_float8_array_out", "BOOLEAN[]": "_bool_array_out",
+    "DATE": "_time_out", "TIMESTAMP": "_time_out", "TIMESTAMP WITH TIME ZONE": "_instant_out",
+    "DOUBLE[]": "_float8_array_out", "FLOAT[]": "_float4_array_out", "BOOLEAN[]": "_bool_array_out",
+    "BLOB[]": "_bytea_array_out", "INTERVAL[]": "_interval_array_out",
+    "DATE[]": "_time_array_out", "TIMESTAMP[]": "_time_array_out", "TIMESTAMP WITH TIME ZONE[]": "_instant_array_out",
 }  # fmt: skip
 """Macros that write a value of DuckDB's type as PostgreSQL does."""
 
@@ -107,6 +110,10 @@ class TypedRewriting:
         """Texts beside an operator, in place; True when there was one."""
         return constant_operands.give_types(self._tree, self._type)
 
+    def trim_bytes(self) -> bool:
+        """Functions of bytes that DuckDB takes for those of texts, in place; True when there was one."""
+        return binary_functions.trim(self._tree, self._type)
+
     def hand_out_columns(self) -> bool:
         """Numerics with digits of their own, in place; True when there was one."""
         return exact_columns.hand_out(self._tree, self._type)
@@ -121,8 +128,9 @@ class TypedRewriting:
         periods_added = periods.add_missing(self._tree, self._type)
         binary_added = binary_functions.add_missing(self._tree, self._type)
         texts_added = self._add_texts()
+        rows_added = row_values.test_memberships(self._tree)
         operators_added = operand_types.add_missing(self._tree, self._type)
-        return enums_added or periods_added or binary_added or texts_added or operators_added
+        return enums_added or periods_added or binary_added or texts_added or rows_added or operators_added
 
     def _add_texts(self) -> bool:
         """Arrays among the arguments of concat, which DuckDB would join to arrays."""
@@ -136,7 +144,7 @@ class TypedRewriting:
         """In place, inner expressions first; True when something was rewritten. ``with_enums``: whether any operand
         may be of an enum type."""
         changed, growth = False, Growth(self._tree)
-        for node in interrupts.asking(reversed(list(self._tree.walk(bfs=True)))):
+        for node in interrupts.asking(inner_first(self._tree)):
             replacement = None
             if with_enums and enum_operands.concerns(node):
                 replacement = enum_operands.rewritten(node, self._type)
@@ -209,9 +217,9 @@ class TypedRewriting:
         """NULLs of their types in place of parameters."""
         for parameter in list(probe.find_all(exp.Parameter)):
             kind = self._parameters.get(int(parameter.name), binding.UNKNOWN) if parameter.name.isdigit() else ""
-            if kind in ("", binding.UNKNOWN):
+            if kind in ("", binding.UNKNOWN) or "ANY" in kind or isinstance(parameter.parent, exp.Cast):
                 parameter.replace(exp.null())
-            elif not isinstance(parameter.parent, exp.Cast):
+            else:
                 parameter.replace(exp.cast(exp.null(), kind, dialect="duckdb"))
 
     # --- rewritings -------------------------------------------------------------------------------------------------
@@ -436,11 +444,10 @@ def _truncated(unit: str, operand: exp.Expr, kind: str) -> exp.Expr:
         )
     found: exp.Expr
     if unit in ("CENTURY", "MILLENNIUM"):
+        years = 100 if unit == "CENTURY" else 1000
         if kind == "INTERVAL":
-            raise SqlError(
-                sqlstates.FEATURE_NOT_SUPPORTED, f"date_trunc of intervals by {unit.lower()} is not supported"
-            )
-        found = _first_year(operand, 100 if unit == "CENTURY" else 1000, 1)
+            return call("_trunc_interval_years", operand, exp.Literal.number(years))
+        found = _first_year(operand, years, 1)
     elif unit.startswith("DECADE") and kind != "INTERVAL":
         found = _first_year(operand, 10, 0)
     else:

@@ -181,11 +181,14 @@ def _is_declared(item: exp.Expr, depth: int) -> bool:
     return True
 
 
+_OF_JSONB = {oids.JSON: oids.JSONB, oids.ARRAY_OF[oids.JSON]: oids.ARRAY_OF[oids.JSONB]}
+
+
 def _declared(tree: exp.Expr, outputs: list[OutputType], documents: Sequence[bool]) -> list[OutputType]:
     """A column that is cast to a character type in the outermost select list is shown as of that type; so is jsonb."""
     if len(documents) == len(outputs):
         outputs = [
-            replace(output, pg=PgType(oids.JSONB)) if jsonb and output.pg.oid == oids.JSON else output
+            replace(output, pg=PgType(_OF_JSONB[output.pg.oid])) if jsonb and output.pg.oid in _OF_JSONB else output
             for output, jsonb in zip(outputs, documents, strict=True)
         ]
     items = tree.expressions if isinstance(tree, exp.Select) else []

@@ -28,7 +28,8 @@ NUMBERS = (
     function("cosh", "1", "(double precision) → double precision", "hyperbolic cosine", example("cosh(0)", "1")),
     function("cot", "1", "(double precision) → double precision", "cotangent", example("cot(1)", "0.6420926159343306")),
     function("degrees", "1", "(double precision) → double precision", "radians to degrees",
-        example("degrees(pi())", "180")),
+        example("degrees(pi())", "180"), macro="(x) AS {system}.fn._in_range(CAST(x AS DOUBLE) / "
+        "CAST(0.0174532925199432957692 AS DOUBLE), isfinite(CAST(x AS DOUBLE)))"),
     function("div", "2", "(numeric, numeric) → numeric", "trunc(x/y)", example("div(-9.5, 2)", "-4"),
         # the last of its ten digits may have been rounded up to a whole number
         macro="(a, b) AS list_transform([{'q': trunc({system}.fn._quotient_10(a, b)), 'a': a, 'b': b}], lambda _whole: "
@@ -68,7 +69,8 @@ NUMBERS = (
     function("power", "2", "(double precision, double precision) → double precision; (numeric, numeric) → numeric",
         "exponentiation", example("power(2.0::float8, -1)", "0.5")),
     function("radians", "1", "(double precision) → double precision", "degrees to radians",
-        example("radians(180.0::float8)", "3.141592653589793")),
+        example("radians(180.0::float8)", "3.141592653589793"),
+        macro="(x) AS CAST(x AS DOUBLE) * CAST(0.0174532925199432957692 AS DOUBLE)"),
     function("random", "0", "() → double precision", "random value", example("random() < 1", "true")),
     function("round", "1-2", "(double precision) → double precision; (numeric [, integer]) → numeric",
         "round to nearest integer, or to a number of digits", example("round(2.45, 1)", "2.5")),
