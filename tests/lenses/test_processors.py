@@ -226,9 +226,6 @@ WRONG = (
     (GO + "SELECT STREAM LAST_OFFSET() AS x FROM input-topic", "0A000", "1:67: function LAST_OFFSET is not supported"),
     (GO + "SELECT STREAM UPPER(field2, field3) AS x FROM input-topic", "42883",
      "1:67: function UPPER takes 1 argument and is given 2"),
-    ("WITH a AS (SELECT TABLE * FROM merchants); WITH b AS (SELECT TABLE * FROM countries); WITH j AS (SELECT TABLE "
-     "a.name, b.label FROM a JOIN b ON a.language = b.label); WITH k AS (SELECT TABLE name FROM j); "
-     + GO + "SELECT TABLE * FROM k", "0A000", "1:134: a join of TABLEs that compares no whole key"),
     ("", "42601", "1:1: the program has no INSERT INTO"),
 )  # fmt: skip
 
