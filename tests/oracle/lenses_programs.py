@@ -87,30 +87,15 @@ _AGGREGATES = (
     ("FIRST({0})", "(" + _ORDER.format("{0}", "ts, {0}", "") + ")[1]", True),
     ("LAST({0})", "(" + _ORDER.format("{0}", "ts DESC, {0} DESC", "") + ")[1]", True),
 )  # fmt: skip
-# The same with functions over them, which are computed over the changes of the groups.
-_OVER_AGGREGATES = (
-    ("CAST(COUNT(*) AS STRING)", "count(*)::text"), ("ELEMENT_OF(MAXK({0}, 2), 0)", "max({0})"),
-    ("CONCAT('s', CAST(SUM({0}) AS STRING))", "concat('s', sum({0})::text)"), ("COUNT(*) * 2 + 1", "count(*) * 2 + 1"),
-    ("COALESCE(MIN({0}), 0) - 1", "coalesce(min({0}), 0) - 1"),
-    ("SIZEOF(COLLECT_UNIQUE({0}))", "cardinality(array_agg(DISTINCT {0} ORDER BY {0}))"),
-)  # fmt: skip
-_LATERAL = (
-    ("JSON_EXTRACT_ALL({0}, '$.*')", "SELECT value::text AS x FROM jsonb_each({0}::jsonb)"),
-    ("REPEAT({0}, 2)", "SELECT {0} AS x FROM generate_series(1, 2) WHERE {0} IS NOT NULL"),
-)
+_PLAIN = 6  # so many of them need no values to be kept
 
 
-# whether each side is a TABLE, the join that there is of them, and what it compares
-_JOINS = tuple(
-    (*kinds, side, by)
-    for by in ("_key", "g")
-    for kinds, sides in (
-        ((False, False), ("INNER", "LEFT", "RIGHT", "OUTER")),
-        ((False, True), ("INNER", "LEFT")),
-        ((True, False), ("INNER", "RIGHT")),
-        ((True, True), ("INNER", "LEFT", "RIGHT", "OUTER")),
-    )
-    for side in sides
+# whether each side is a TABLE, and the join that there is of them
+_JOINS = (
+    *((False, False, side) for side in ("INNER", "LEFT", "RIGHT", "OUTER")),
+    *((False, True, side) for side in ("INNER", "LEFT")),
+    *((True, False, side) for side in ("INNER", "RIGHT")),
+    *((True, True, side) for side in ("INNER", "LEFT", "OUTER")),
 )
 
 
@@ -147,8 +132,6 @@ class _Source:
     reads: str = ""  # FROM, where it is no WITH
     named: Mapping[str, str] = field(default_factory=dict)  # how columns are named there
     functions: bool = True  # whether functions may be over its rows
-    objects: bool = True  # whether its rows may have objects and arrays
-    records: bool = False  # whether they are of records of a topic, and have _meta
     topics: tuple[tuple[str, bool], ...] = ()  # that it reads, and whether as TABLEs
 
     @property
@@ -175,19 +158,15 @@ class LensesWriter:
         self._programs += 1
         ours, theirs = [], []
         sources: list[_Source] = []
-        *tables, side, by = self._joins[self._programs % len(self._joins)]
+        *tables, side = self._joins[self._programs % len(self._joins)]
         for index, (name, records) in enumerate((("a", "one"), ("c", "two"))):
             topics = self._topics if tables[0] == tables[1] else self._whole
             source, mine, its = self._with(name, topics[index], records, table=bool(tables[index]))
             sources.append(source)
             ours.append(mine)
             theirs.append(its)
-        joined, mine, its = self._join(sources[0], sources[1], str(side), by)
+        joined, mine, its = self._join(sources[0], sources[1], str(side))
         sources.append(joined)
-        ours.append(mine)
-        theirs.append(its)
-        again, mine, its = self._again(self._rng.choice(sources[:2]))
-        sources.append(again)
         ours.append(mine)
         theirs.append(its)
         ctes = ", ".join(theirs)
@@ -202,7 +181,7 @@ class LensesWriter:
         return text, tuple(replace(each, theirs=f"WITH {ctes} {each.theirs}") for each in found), letters
 
     def _chosen(self, sources: Sequence[_Source], count: int) -> Sequence[_Source]:
-        every = [*sources, self._directly(sources[2])]
+        every = [*sources, self._directly(sources[-1])]
         chosen = [self._rng.choice(every[2:]), self._rng.choice(every[:2])]
         return [*chosen, *(self._rng.choice(every) for _ in range(count - 2))]
 
@@ -227,79 +206,48 @@ class LensesWriter:
             f"{name} AS ({select} FROM {records}_{'table' if table else 'stream'} WHERE {its}), {name}_versions AS "
             f"({select}, n, coalesce({its}, false) AS there FROM {records}_all WHERE _key IS NOT NULL)"
         )
-        made = _Source(name, table, clauses=clauses, topics=((topic, table),), records=not table)
-        return made, ours, theirs
+        return _Source(name, table, clauses=clauses, topics=((topic, table),)), ours, theirs
 
-    def _again(self, source: _Source) -> tuple[_Source, str, str]:
-        """A WITH over another one."""
-        word, (mine, its) = "TABLE" if source.table else "STREAM", self._rng.choice(_CONDITIONS)
-        text, their_text = self._rng.choice(_TEXTS[:6])
-        ours = f"WITH e AS (SELECT {word} g, v, {text.format('t')} AS t, b, j FROM {source.name} WHERE {mine});"
-        select = f"SELECT _key, g, v, {their_text.format('t')} AS t, b, j, ts FROM {source.name} WHERE {its}"
-        return replace(source, name="e", clauses=("WITH of a WITH", *source.clauses)), ours, f"e AS ({select})"
-
-    def _join(self, left: _Source, right: _Source, side: str, by: str) -> tuple[_Source, str, str]:
+    def _join(self, left: _Source, right: _Source, side: str) -> tuple[_Source, str, str]:
         kind = ", ".join("TABLE" if source.table else "STREAM" for source in (left, right))
         table, streams = left.table and right.table, not left.table and not right.table
         within = " WITHIN 30s" if streams else ""
         ours = (
             f"WITH d AS (SELECT {'TABLE' if table else 'STREAM'} a.g, c.v, a.t, c.b, COALESCE(a.j, c.j) AS j "
-            f"FROM {_joined(side, by)}{within});"
+            f"FROM a {side} JOIN c{within});"
         )
-        on = f"a.{by} = c.{by}" + (" AND abs(extract(epoch FROM a.ts - c.ts)) <= 30" if streams else "")
-        key = {"RIGHT": f"c.{by}", "OUTER": f"coalesce(a.{by}, c.{by})"}.get(side, f"a.{by}")
-        made_key = table and by != "_key"
-        if made_key:
-            key = _text_of_keys("a._key", "c._key")
+        on = "a._key = c._key" + (" AND abs(extract(epoch FROM a.ts - c.ts)) <= 30" if streams else "")
+        key = {"RIGHT": "c._key", "OUTER": "coalesce(a._key, c._key)"}.get(side, "a._key")
         ts = "greatest(a.ts, c.ts)" if table or streams else ("c.ts" if left.table else "a.ts")
         joins = {"INNER": "JOIN", "LEFT": "LEFT JOIN", "RIGHT": "RIGHT JOIN", "OUTER": "FULL JOIN"}
         if side == "OUTER":  # PostgreSQL's full join takes equalities alone
             select = "SELECT {0} AS _key, {1} AS g, {2} AS v, {3} AS t, {4} AS b, {5} AS j, {6} AS ts"
             both = select.format(key, "a.g", "c.v", "a.t", "c.b", "coalesce(a.j, c.j)", ts)
             only = [
-                select.format(
-                    _text_of_keys("a._key", "NULL") if made_key else f"a.{by}",
-                    "a.g",
-                    "NULL::int",
-                    "a.t",
-                    "NULL::boolean",
-                    "a.j",
-                    "a.ts",
-                )
+                select.format("a._key", "a.g", "NULL::int", "a.t", "NULL::boolean", "a.j", "a.ts")
                 + f" FROM a WHERE NOT EXISTS (SELECT FROM c WHERE {on})",
-                select.format(
-                    _text_of_keys("NULL", "c._key") if made_key else f"c.{by}",
-                    "NULL",
-                    "c.v",
-                    "NULL",
-                    "c.b",
-                    "c.j",
-                    "c.ts",
-                )
+                select.format("c._key", "NULL", "c.v", "NULL", "c.b", "c.j", "c.ts")
                 + f" FROM c WHERE NOT EXISTS (SELECT FROM a WHERE {on})",
             ]
             theirs = f"d AS ({both} FROM a JOIN c ON {on} UNION ALL {only[0]} UNION ALL {only[1]})"
         else:
             tables = f"a {joins[side]} c ON {on}"
             if not table and not streams:
-                tables = _valid("a", "c", side, by) if right.table else _valid("c", "a", side, by)
+                tables = _valid("a", "c", side) if right.table else _valid("c", "a", side)
             theirs = (
                 f"d AS (SELECT {key} AS _key, a.g, c.v, a.t, c.b, coalesce(a.j, c.j) AS j, {ts} AS ts FROM {tables})"
             )
-        of_groups = table and (side == "OUTER" or by != "_key")
-        clauses = (f"{side} JOIN of {kind} by {by}", *left.clauses, *right.clauses)
-        made = _Source(
-            "d", table, not of_groups, windowed=False, clauses=clauses, functions=not of_groups, objects=not of_groups
-        )
+        of_groups = table and side == "OUTER"
+        clauses = (f"{side} JOIN of {kind}", *left.clauses, *right.clauses)
+        made = _Source("d", table, not of_groups, windowed=False, clauses=clauses, functions=not of_groups)
         return replace(made, topics=(*left.topics, *right.topics)), ours, theirs
 
     def _directly(self, joined: _Source) -> _Source:
         """The join itself in the FROM of an INSERT."""
-        side, rest = joined.clauses[0].split(" JOIN of ")
-        kind, by = rest.split(" by ")
+        side, kind = joined.clauses[0].split(" JOIN of ")
         within = " WITHIN 30s" if kind == "STREAM, STREAM" else ""
         named = {"g": "a.g", "v": "c.v", "t": "a.t", "b": "c.b", "j": "COALESCE(a.j, c.j)"}
-        reads = f"{_joined(side, by)}{within}"
+        reads = f"a {side} JOIN c{within}"
         return replace(joined, timed=True, reads=reads, named=named, functions=True)
 
     # --- what is written --------------------------------------------------------------------------------------------
@@ -308,8 +256,6 @@ class LensesWriter:
         target = f"lo-{self._topics[0]}-{self._programs}-{index}"
         if chance < 0.3:
             return self._projection(target, source)
-        if chance < 0.4 and not source.reads and source.name != "d":
-            return self._lateral(target, source)
         if chance < 0.6 and not source.table and source.windowed:
             return self._window(target, source)
         return self._groups(target, source)
@@ -318,17 +264,6 @@ class LensesWriter:
         items = [(source.column("g"), "g"), *self._values(source)]
         names = tuple(f"f{i}" for i in range(len(items)))
         mine = ", ".join(f"{ours} AS {name}" for name, (ours, _) in zip(names, items, strict=True))
-        objects: tuple[str, ...] = ()
-        if source.objects and not source.reads:
-            mine += ", g AS o.x, v + 1 AS o.y.z, v AS o.y.w, _key AS k, _value AS w"
-            items += [
-                ("", "jsonb_build_object('x', g, 'y', jsonb_build_object('z', v + 1, 'w', v))"), ("", "_key"),
-                ("", "jsonb_build_object('g', g, 'v', v, 't', t, 'b', b, 'j', j)"),
-            ]  # fmt: skip
-            names, objects = (*names, "o", "k", "w"), ("objects",)
-        if source.records:
-            mine += ", _meta.timestamp AS m"
-            items, names = [*items, ("", "(extract(epoch FROM ts) * 1000)::bigint")], (*names, "m")
         theirs = ", ".join(f"{its} AS {name}" for name, (_, its) in zip(names, items, strict=True))
         return Insert(
             target,
@@ -337,24 +272,8 @@ class LensesWriter:
             (),
             names,
             source.table,
-            ("projection", *objects, *source.clauses),
+            ("projection", *source.clauses),
         )
-
-    def _lateral(self, target: str, source: _Source) -> Insert:
-        """A record for each element, and where rows are of a TABLE or by chance, groups of them."""
-        (array, elements), kind = self._rng.choice(_LATERAL), "TABLE" if source.table else "STREAM"
-        column = "j" if array.startswith("JSON") else "g"
-        reads, theirs = f"{source.name} LATERAL {array.format(column)} AS x", elements.format(column)
-        clauses = ("LATERAL", *source.clauses)
-        if not source.table and self._rng.random() < 0.5:
-            mine, its = f"SELECT STREAM v AS f0, x AS f1 FROM {reads}", f"SELECT _key, v, x FROM {source.name}"
-            return Insert(target, mine, f"{its}, LATERAL ({theirs}) AS l", (), ("f0", "f1"), False, clauses)
-        return Insert(
-            target,
-            f"SELECT {kind} COUNT(*) AS f0, MAX(v) AS f1 FROM {reads} WHERE v IS NOT NULL GROUP BY x",
-            f"SELECT x, count(*), max(v) FROM {source.name}, LATERAL ({theirs}) AS l WHERE v IS NOT NULL GROUP BY x",
-            (), ("f0", "f1"), True, clauses,
-        )  # fmt: skip
 
     def _values(self, source: _Source) -> list[tuple[str, str]]:
         rng = self._rng
@@ -370,21 +289,19 @@ class LensesWriter:
             ("j", _JSON),
         ):
             ours, theirs = rng.choice(forms)
-            if not source.objects and ours.startswith(("REGEXP", "REPEAT")):
+            if source.reads and ours.startswith(("REGEXP", "REPEAT")) and source.table:
                 continue  # an array cannot pass the join
             found.append((ours.format(source.column(column)), theirs.format(column)))
         return rng.sample(found, 6)
 
-    def _aggregates(self, source: _Source) -> list[tuple[str, str]]:
-        forms = [form for form in _AGGREGATES if source.timed or not form[2]]
+    def _aggregates(self, source: _Source, *, plain: bool = False) -> list[tuple[str, str]]:
+        forms = [form for form in (_AGGREGATES[:_PLAIN] if plain else _AGGREGATES) if source.timed or not form[2]]
         return [(ours.format(source.column("v")), theirs.format("v")) for ours, theirs, _ in self._rng.sample(forms, 3)]
 
     def _groups(self, target: str, source: _Source) -> Insert:
         rng = self._rng
         keys = rng.choice((("g",), ("g", "b")) if source.reads else (("g",), ("_key",), ("g", "b")))
         values = [*self._aggregates(source), ("COUNT(*)", "count(*)")]
-        if rng.random() < 0.3:
-            values += [(o.format(source.column("v")), t.format("v")) for o, t in rng.sample(_OVER_AGGREGATES, 2)]
         names = tuple(f"f{i}" for i in range(len(values)))
         mine = ", ".join(f"{ours} AS {name}" for name, (ours, _) in zip(names, values, strict=True))
         theirs = ", ".join(its for _, its in values)
@@ -404,7 +321,7 @@ class LensesWriter:
     def _window(self, target: str, source: _Source) -> Insert:
         self._windows += 1
         kind = ("TUMBLE", "HOP", "SESSION")[self._windows % 3]
-        values = self._aggregates(source)
+        values = self._aggregates(source, plain=kind == "SESSION")
         names = tuple(f"f{i}" for i in range(len(values)))
         mine = ", ".join(f"{ours} AS {name}" for name, (ours, _) in zip(names, values, strict=True))
         theirs = ", ".join(its for _, its in values)
@@ -426,20 +343,12 @@ class LensesWriter:
         )
 
 
-def _joined(side: str, by: str) -> str:
-    return f"a {side} JOIN c" + ("" if by == "_key" else f" ON a.{by} = c.{by}")
-
-
-def _text_of_keys(*keys: str) -> str:
-    texts = " || ',' || ".join(f"coalesce('\"' || {key} || '\"', 'null')" for key in keys)
-    return f"'[' || {texts} || ']'"
-
-
-def _valid(stream: str, table: str, side: str, by: str) -> str:
-    """A stream's rows with the versions of the table's rows that were valid at their time."""
-    last = f"SELECT DISTINCT ON (x._key) * FROM {table}_versions AS x WHERE x.ts <= {stream}.ts ORDER BY x._key, n DESC"
-    join, met = "JOIN" if side == "INNER" else "LEFT JOIN", f"there AND newest.{by} = {stream}.{by}"
-    return f"{stream} {join} LATERAL (SELECT * FROM ({last}) AS newest WHERE {met}) AS {table} ON true"
+def _valid(stream: str, table: str, side: str) -> str:
+    """A stream's rows with the version of the table's row that was valid at their time."""
+    at_its_time = f"x._key = {stream}._key AND x.ts <= {stream}.ts"
+    last = f"SELECT * FROM {table}_versions AS x WHERE {at_its_time} ORDER BY n DESC LIMIT 1"
+    join = "JOIN" if side == "INNER" else "LEFT JOIN"
+    return f"{stream} {join} LATERAL (SELECT * FROM ({last}) AS newest WHERE there) AS {table} ON true"
 
 
 def _hops(name: str, size: int, advance: int) -> str:

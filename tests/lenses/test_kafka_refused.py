@@ -1,4 +1,4 @@
-"""Processors of the dialect lenses whose records are refused, and whose server or topics go while rows come."""
+"""Processors of the dialect lenses whose records are refused, also over a kill of the server."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import uuid
 from collections.abc import Iterator
 from typing import Any
 
-import psycopg
 import pytest
 from confluent_kafka.admin import (  # type: ignore[attr-defined]
     AdminClient,
@@ -20,7 +19,6 @@ from mvserver.demo.kafka_broker import KafkaBroker
 from tests.faults.live import LiveServer, temporary_server
 from tests.lenses.broker import PATIENCE_S, Broker, as_json, integer
 from tests.lenses.test_kafka_formats import headed
-from tests.services.kafka import create_topic
 
 pytestmark = [pytest.mark.spark, pytest.mark.kafka]
 
@@ -159,90 +157,3 @@ def test_what_no_letter_can_be_fails_the_processor(live: LiveServer, kafka_broke
     }  # fmt: skip
     assert errors_of(live, processor) == []
     live.run(f"DROP PROCESSOR {processor}")
-
-
-def test_it_starts_stops_and_dies_while_rows_come(live: LiveServer, kafka_broker: KafkaBroker) -> None:
-    seed = random.SystemRandom().getrandbits(32)
-    print(f"seed {seed}")
-    chance, broker, names = random.Random(seed), Broker(kafka_broker.bootstrap), Names(live)
-    copies, sums, other = (names[name] for name in ("copies", "sums", "other"))
-    program = (
-        "INSERT INTO {} SELECT STREAM v FROM " + names["in"] + "; "
-        "INSERT INTO {} SELECT TABLE SUM(v) AS s, COUNT(*) AS n FROM " + names["in"] + " GROUP BY _key"
-    )
-    begun(live, names, "p", program.format(copies, sums))
-    processor, put = names.processor("p"), list[tuple[bytes, int]]()
-
-    def more() -> None:
-        for _ in range(chance.randrange(1, 6)):
-            number = len(put)
-            put.append((chance.choice((b"a", b"b", b"c")), number))
-            broker.put(names["in"], record(*put[-1], "x", number))
-
-    steps = [f"STOP PROCESSOR {processor}", f"START PROCESSOR {processor}", f"SCALE PROCESSOR {processor} 1", "kill"]
-    for step in [*steps, *(chance.choice(steps) for _ in range(3)), f"START PROCESSOR {processor}"]:
-        more()
-        if step == "kill":
-            live.kill()
-            more()
-            live.start()
-        else:
-            live.run(step)
-        more()
-    with pytest.raises(psycopg.errors.FeatureNotSupported):
-        live.run(f"SCALE PROCESSOR {processor} 2")
-    wanted: dict[bytes | None, Any] = {
-        key: {"s": sum(v for k, v in put if k == key), "n": sum(k == key for k, _ in put)}
-        for key in {k for k, _ in put}
-    }
-    broker.rows(sums, wanted)
-    found = headed(kafka_broker.bootstrap, copies, len(put))
-    assert [(key, value) for key, value, _ in found] == [(key, b'{"v":%d}' % v) for key, v in put]
-    live.run(f"DROP PROCESSOR {processor}")
-    broker.put(names["in"], record(b"a", 1000, "x", 1000))
-    begun(live, names, "q", program.format(other, names["othersums"]))
-    assert len(headed(kafka_broker.bootstrap, other, len(put) + 1)) == len(put) + 1
-    assert len(headed(kafka_broker.bootstrap, copies, len(put))) == len(put)
-    live.run(f"DROP PROCESSOR {names.processor('q')}")
-
-
-def test_topics_that_go_are_told_of(live: LiveServer, kafka_broker: KafkaBroker) -> None:
-    broker, names = Broker(kafka_broker.bootstrap), Names(live)
-    copies, sums = names["copies"], names["sums"]
-    admin = AdminClient({"bootstrap.servers": kafka_broker.bootstrap})
-    program = (
-        f"INSERT INTO {copies} SELECT STREAM v FROM {names['in']}; "
-        f"INSERT INTO {sums} SELECT TABLE SUM(v) AS s FROM {names['in']} GROUP BY _key"
-    )
-    begun(live, names, "p", program)
-    processor = names.processor("p")
-    broker.put(names["in"], record(b"a", 1, "x", 0))
-    broker.rows(sums, {b"a": {"s": 1}})
-    assert broker.records(copies, 1) == [(b"a", {"v": 1})]
-    # a target goes
-    admin.delete_topics([copies])[copies].result(20)
-    broker.put(names["in"], record(b"a", 2, "x", 1))
-    live.wait_for(
-        lambda: any(target == copies and copies in error for target, _, error in errors_of(live, processor)),
-        PATIENCE_S, "the missing target is not told of",
-    )  # fmt: skip
-    print(errors_of(live, processor))
-    live.run(f"DROP PROCESSOR {processor}")
-    # the source goes, and another one has its name
-    begun(live, names, "q", program.replace(copies, names["others"]).replace(sums, names["othersums"]))
-    broker.rows(names["othersums"], {b"a": {"s": 3}})
-    admin.delete_topics([names["in"]])[names["in"]].result(20)
-    live.wait_for(lambda: names["in"] not in admin.list_topics(timeout=10).topics, PATIENCE_S, "the topic is there")
-    create_topic(kafka_broker, names["in"])
-    broker.put(names["in"], record(b"a", 10, "x", 0))
-    processor = names.processor("q")
-    live.wait_for(
-        lambda: [each[1] for each in errors_of(live, processor)] == ["FAILED", "FAILED"],
-        PATIENCE_S, "the new source is not told of",
-    )  # fmt: skip
-    print(errors_of(live, processor))
-    live.run(f"DROP PROCESSOR {processor}")
-    begun(live, names, "r", program.replace(copies, names["thirds"]).replace(sums, names["thirdsums"]))
-    broker.rows(names["thirdsums"], {b"a": {"s": 10}})
-    assert broker.records(names["others"], 2) == [(b"a", {"v": 1}), (b"a", {"v": 2})]
-    live.run(f"DROP PROCESSOR {names.processor('r')}")
