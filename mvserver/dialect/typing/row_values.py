@@ -36,7 +36,7 @@ def compared_rows(node: exp.Expr) -> exp.Expr | None:
     return _compared(type(node), left, right) if right is not None and type(node) in _COMPARISONS else None
 
 
-_COMPARISONS: tuple[type[exp.Expr], ...] = (exp.EQ, exp.NEQ, *_STRICT)
+_COMPARISONS: tuple[type[exp.Expr], ...] = (exp.EQ, exp.NEQ, exp.NullSafeEQ, exp.NullSafeNEQ, *_STRICT)
 
 
 def _fields(node: exp.Expr | None) -> Fields | None:
@@ -53,7 +53,7 @@ def _compared(operator: type[exp.Expr], left: Fields, right: Fields) -> exp.Expr
     if operator in _STRICT:
         return exp.Paren(this=_ordered(operator, left, right))
     pairs = [operator(this=one.copy(), expression=other.copy()) for one, other in zip(left, right, strict=True)]
-    return _joined(exp.And if operator is exp.EQ else exp.Or, pairs)
+    return _joined(exp.And if operator in (exp.EQ, exp.NullSafeEQ) else exp.Or, pairs)
 
 
 def _ordered(operator: type[exp.Expr], left: Fields, right: Fields) -> exp.Expr:
