@@ -509,6 +509,12 @@ ORACLES: dict[str, tuple[Use, ...]] = {
         _use("mask_email({0} || '@' || {1})", "o_mask_email({0} || '@' || {1})", "s k", "s"),
     ),
     "initials": (_use("initials({0})", "o_initials({0})", "s", "s"),),
+    "pg_typeof": (
+        _use("pg_typeof({0})", "'boolean'", "b", "k"),
+        _use("pg_typeof({0})", "'bigint'", "i8", "k"),
+        _use("pg_typeof({0})", "'double precision'", "x", "k"),
+        _use("pg_typeof({0})", "'date'", "d", "k"),
+    ),
     "required": (_use("required(coalesce({0}, 7))", "coalesce({0}, 7)", "i", "i"),),
     # --- mathematics
     "abs": (

@@ -63,6 +63,10 @@ def at(second: float) -> str:
     return f"2026-01-01 00:{int(second) // 60:02}:{second % 60:06.3f}"
 
 
+def clock(second: int) -> str:
+    return f"{second // 3600:02}:{second // 60 % 60:02}:{second % 60:02}"
+
+
 def test_views_of_clicks_are_exact_and_every_lane_change_too(
     server: LiveServer, kafka_broker: KafkaBroker, kafka_topic: MakeTopic, seed: int
 ) -> None:
@@ -133,12 +137,13 @@ def test_all_kinds_of_views_are_carried(server: LiveServer, topic: Topic, seed: 
 def test_several_rows_of_a_record_are_carried_beside_one(
     server: LiveServer, kafka_broker: KafkaBroker, kafka_topic: MakeTopic, seed: int
 ) -> None:
-    """Windows that overlap, elements of arrays, late records, a push query, beside a view of one row a record."""
+    """Windows that overlap, elements of arrays, late records, a push query; beside them a view of one row a record."""
     name, chance = kafka_topic(2), random.Random(seed)
     server.run(
-        "CREATE STREAM spread (k VARCHAR, i BIGINT, t TIMESTAMP, tags ARRAY<VARCHAR>) WITH ('store' = 's', "
+        "CREATE STREAM spread (k VARCHAR, i BIGINT, t TIMESTAMP, tags ARRAY<VARCHAR>, o TIME) WITH ('store' = 's', "
         f"'topic' = '{name}', 'value.format' = 'json', 'timestamp' = 't')",
-        "CREATE MATERIALIZED VIEW spread_groups AS SELECT k, count(*) AS n, sum(i) AS s FROM spread GROUP BY k",
+        "CREATE MATERIALIZED VIEW spread_groups AS SELECT k, count(*) AS n, sum(i) AS s, max(o) AS o FROM spread "
+        "GROUP BY k",
         "CREATE MATERIALIZED VIEW spread_hops AS SELECT window_start AS w, k, count(*) AS n, sum(i) AS s "
         "FROM HOP(spread, SIZE 20 SECONDS, ADVANCE BY 5 SECONDS) GROUP BY window_start, window_end, k",
         "CREATE MATERIALIZED VIEW spread_tags AS SELECT tag, count(*) AS n, min(place) AS p FROM spread "
@@ -153,7 +158,7 @@ def test_several_rows_of_a_record_are_carried_beside_one(
         for _ in range(count):
             i = len(rows)
             tags = chance.choice([None, [], ["x"], ["x", "y", "x"], [None, "z"], list("abcdefgh") * 40])
-            rows.append({"k": chance.choice("abc"), "i": i, "t": at(i / 10), "tags": tags})
+            rows.append({"k": chance.choice("abc"), "i": i, "t": at(i / 10), "tags": tags, "o": clock(i)})
             producer.produce(name, value=json.dumps(rows[-1]).encode(), partition=i // 3 % 2)
         assert producer.flush(60) == 0
 
@@ -167,7 +172,8 @@ def test_several_rows_of_a_record_are_carried_beside_one(
             if row["i"] % 5 == 0:
                 outer.update((row["i"], tag) for tag in row["tags"] or [None])
         server.wait_equal("SELECT k, n FROM spread_groups", groups)
-        assert server.query("SELECT sum(s)::BIGINT FROM spread_groups") == [(sum(row["i"] for row in rows),)]
+        sums = [(sum(row["i"] for row in rows), clock(len(rows) - 1))]
+        assert server.query("SELECT sum(s)::BIGINT, max(o)::TEXT FROM spread_groups") == sums
         server.wait_equal("SELECT extract(epoch FROM w - '2026-01-01')::BIGINT, k, n FROM spread_hops", hops)
         server.wait_equal("SELECT tag, n FROM spread_tags", tags)
         server.wait_equal("SELECT i, tag, count(*) FROM spread_outer GROUP BY i, tag", outer)

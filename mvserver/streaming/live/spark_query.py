@@ -36,6 +36,8 @@ class LiveQuery:
     ) -> None:
         for old in checkpoint.parent.glob("checkpoint-*"):
             shutil.rmtree(old, ignore_errors=True)
+        # The encoder of a writer's rows asks the thread's session whether there are values of type TIME.
+        SparkSession._get_j_spark_session_class(session._jvm).setActiveSession(session._jsparkSession)
         writer = rows.writeStream.outputMode("update").option("checkpointLocation", str(checkpoint))
         writer = writer.trigger(realTime=_EPOCH)  # type: ignore[call-overload]  # which PySpark does not declare
         writer._jwrite.foreach(live_rows(session, rows._jdf.schema(), server.port, server.token))
