@@ -36,12 +36,19 @@ _RELATIONS = (
 
 
 @pytest.fixture(scope="module")
-def session(server: LiveServer, kafka_broker: KafkaBroker) -> Iterator[Connection[tuple[Any, ...]]]:
+def declared(server: LiveServer, kafka_broker: KafkaBroker) -> None:
     server.run(f"CREATE STORE k WITH ('type' = KAFKA, 'uris' = '{kafka_broker.bootstrap}')")
     with server.connect() as connection:
         connection.execute("USE STORE k")
         for text in _RELATIONS:
             connection.execute(text.encode())
+
+
+@pytest.fixture
+def session(declared: None, server: LiveServer) -> Iterator[Connection[tuple[Any, ...]]]:
+    """Of one test: another may kill the server."""
+    with server.connect() as connection:
+        connection.execute("USE STORE k")
         yield connection
 
 

@@ -22,9 +22,9 @@ from mvserver.serving.engine.database import Database
 from mvserver.sql.dialect import parse_select
 from mvserver.sql.types import parse_type
 from mvserver.streaming.batch.evaluate import Evaluated, WholeProgramNeeded, evaluate_partials, evaluate_rows
-from mvserver.streaming.batch.program import build_program
+from mvserver.streaming.batch.program import build_program, program_groups
 from mvserver.streaming.pipeline.evaluated_batch import Share
-from mvserver.streaming.pipeline.evaluator import BatchEvaluator, _programs
+from mvserver.streaming.pipeline.evaluator import BatchEvaluator
 from mvserver.streaming.pipeline.subscribers import Subscriber
 from mvserver.views.finishing import layout_of
 from mvserver.views.targets import Target, build_target
@@ -107,7 +107,7 @@ class World:
         frame = self._spark.createDataFrame(
             rows, "key binary, value binary, position string, record_time timestamp"
         ).coalesce(1)
-        found = [self._evaluated(frame, each, partial) for each in _programs(self._targets)]
+        found = [self._evaluated(frame, each, partial) for each in program_groups(self._targets)]
         merges = tuple(merge for each in found for merge in each.merges)
         number, self._batch = self._batch, self._batch + 1
         entry = LedgerEntry("p", 1, number, {"at": number}, {"at": number + 1}, len(records))

@@ -123,13 +123,16 @@ def relay_of(target: Target, query: Query, form: Form, writer: Writer, reached: 
     return OutboxRelay(Output(target.outbox, form), writer, reached)
 
 
-def output_status(status: QueryStatus, relay: OutboxRelay) -> QueryStatus:
-    """The query's own state comes first; where it is well, how its relay does."""
+def output_status(status: QueryStatus, subscriber: Subscriber, relay: OutboxRelay) -> QueryStatus:
+    """The query's own failure comes first, then that of its relay, then those of other queries; where all are well, how
+    its relay does."""
     status = replace(status, rows_out_per_s=relay.rate.per_second())
-    if status.state in (QueryState.FAILED, QueryState.TERMINATED):
+    if status.state is QueryState.TERMINATED or subscriber.query_failure is not None:
         return status
     if relay.failure is not None:
         return replace(status, state=QueryState.FAILED, error=relay.failure, caught_up=False)
+    if status.state is QueryState.FAILED:
+        return status
     if relay.problem is not None:
         return replace(status, state=QueryState.STALLED, error=relay.problem, caught_up=False)
     return status

@@ -126,7 +126,7 @@ class RunningQuery:
             return QueryStatus(self.query.id, QueryState.FAILED, error=self.broken)
         status = view_status(self.query.id, self.subscriber, self.pipeline, spark)
         if self.relay is not None:
-            status = output_status(status, self.relay)
+            status = output_status(status, self.subscriber, self.relay)
         return status if self.derived is None else self.derived.status(status, self.subscriber)
 
 
