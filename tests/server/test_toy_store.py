@@ -29,6 +29,7 @@ from tests.services import class_archives
 
 LISTS: dict[str, list[bytes]] = {}
 ANSWERS: dict[str, threading.Event] = {}  # of lists that say nothing until this is set
+ASKED: set[str] = set()  # those of them that were asked for a batch
 NOON = dt.datetime(2024, 5, 17, 12, tzinfo=dt.UTC)
 RAW = pa.schema(
     [
@@ -98,6 +99,7 @@ class ToyReader:
 
     def next_batch(self, start: Position, records: int) -> Position:
         if self._name in ANSWERS:
+            ASKED.add(self._name)
             assert ANSWERS[self._name].wait(300)
         self._end = self.positions.limit(start, {"seq": len(self._list)}, records)
         return self._end
@@ -238,7 +240,12 @@ def test_a_store_that_says_nothing_is_changed_and_holds_up_nobody(connection: ps
     connection.execute(f"CREATE MATERIALIZED VIEW old_sum AS {counted.format('old')}")
     wait_for_rows(connection, "SELECT * FROM old_sum", [(5, 10)])
     ANSWERS["old.numbers"] = answers = threading.Event()
+    add("old.numbers", {"n": 5})
     try:
+        began = time.monotonic()
+        while "old.numbers" not in ASKED:
+            assert time.monotonic() - began < FOUND_WITHIN_S
+            time.sleep(0.01)
         began = time.monotonic()
         connection.execute("UPDATE STORE old WITH ('prefix' = 'new.')")
         connection.execute(f"CREATE MATERIALIZED VIEW other_sum AS {counted.format('other')}")

@@ -193,7 +193,7 @@ def test_what_is_not_worth_grouping_for_all_is_grouped_for_one_that_is_filled(mo
     monkeypatch.setattr(evaluators, "evaluate_partials", evaluate("grouped"))
     monkeypatch.setattr(evaluators, "evaluate_rows", evaluate("rows"))
     monkeypatch.setattr(evaluators, "_can_be_grouped", lambda each: True)
-    monkeypatch.setattr(evaluators, "spread_key", lambda scan: None)
+    monkeypatch.setattr(evaluators, "program_groups", lambda targets: [found] if (found := list(targets)) else [])
     monkeypatch.setattr(evaluators, "known_schemas", lambda reader, scans: NO_SCHEMAS)
     monkeypatch.setattr(evaluators, "build_program", lambda targets, trial, schemas: targets)
     monkeypatch.setattr(evaluators, "run_watched", lambda session, bound, body: body())

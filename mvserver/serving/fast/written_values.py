@@ -25,6 +25,7 @@ def with_values(of_all: PullPlan, values: Sequence[Constant]) -> PullPlan | None
         sql=with_constants(of_all.sql, texts),
         direct=None if of_all.direct is None else with_constants(of_all.direct, texts),
         parameter_oids=(),
+        flat=(),
         together=None,
         key_read=None if of_all.key_read is None else _key_read(of_all.key_read, values),
     )

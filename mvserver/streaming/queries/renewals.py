@@ -58,9 +58,10 @@ class Renewals:
         stopped = [] if known.derived is None else list(known.derived.pipelines)
         for pipeline, subscriber in _reading(known):
             store, _ = self._services.stored(subscriber.target.plan.scan.relation_id)
-            pipeline.remove(subscriber.query_id)
-            if store.id in changed or not pipeline.subscribers:
+            if store.id in changed or all(each is subscriber for each in pipeline.subscribers):
                 stopped.append(pipeline)
+            else:
+                pipeline.remove(subscriber.query_id)
         for pipeline in stopped:
             self._sources.end(pipeline)
         return [pipeline.id for pipeline in stopped]
