@@ -22,7 +22,7 @@ import pyarrow as pa
 from catalog.model import Query, Relation, Store
 from mvserver import limits, sqlstates
 from mvserver.compiler.plans import ContinuousPlan, Projection, Scan
-from mvserver.errors import SqlError
+from mvserver.errors import SqlError, words_of
 from mvserver.streaming.api import LiveRows, PipelineStatus, PresentEnds, QueryState, QueryStatus
 from mvserver.streaming.batch.plan_check import check_plan
 from mvserver.streaming.live.choice import BATCHES_ONLY, lasting_obstacle
@@ -233,7 +233,11 @@ class Engine:
                 return
             known.derived.ask_remaining(known.query.start_position)  # before anything of it goes
             query = self._services.next_version(known.query)
-            self._orphan_clean_up.drop(known)
+            try:
+                self._orphan_clean_up.drop(known)
+            except Exception as error:  # nothing of it reads any more: RESTART builds it
+                self._queries.put(RunningQuery(query, store_versions=known.store_versions, broken=words_of(error)))
+                raise
             self._ended.wait_ended(query_id)  # what it writes is told from what the new one will
             renewed = RunningQuery(query, store_versions=known.store_versions)
             self._queries.put(renewed)

@@ -59,12 +59,17 @@ def test_the_view_stays_as_it_was(rooms: Rooms, name: str, cause: Exception, mon
     assert rows(rooms, running(rooms, name)) == []
 
 
+@pytest.mark.parametrize("step", ["drop_state", "create_state"])
 def test_a_join_that_cannot_be_built_says_why_and_is_built_by_restart(
-    rooms: Rooms, monkeypatch: pytest.MonkeyPatch
+    rooms: Rooms, step: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     known = running(rooms, "joined")
+
+    def fail(*_: Any) -> Any:
+        raise FULL
+
     with monkeypatch.context() as patched:
-        failing(FULL, known, patched)
+        patched.setattr(Writer, step, fail)
         with pytest.raises(duckdb.IOException):
             rooms.engine.refresh(known.query.id)
     status = rooms.engine.status(known.query.id)
