@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -57,6 +58,26 @@ def test_the_view_stays_as_it_was(rooms: Rooms, name: str, cause: Exception, mon
         rooms.engine.reconcile()  # as any other statement does
     rooms.engine.refresh(known.query.id)
     assert rows(rooms, running(rooms, name)) == []
+
+
+def test_an_error_behind_the_commit_leaves_the_new_view(rooms: Rooms, monkeypatch: pytest.MonkeyPatch) -> None:
+    known = running(rooms, "keyed")
+    version, transaction = known.query.definition_version, Writer.transaction
+
+    @contextmanager
+    def failing_behind(writer: Writer) -> Iterator[Any]:
+        with transaction(writer) as ledger:
+            yield ledger
+        raise FULL
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Writer, "transaction", failing_behind)
+        with pytest.raises(duckdb.IOException):
+            rooms.engine.refresh(known.query.id)
+    known = running(rooms, "keyed")
+    assert known.subscriber in known.pipeline.subscribers
+    assert (known.subscriber.version, known.query.definition_version) == (version + 1, version + 1)
+    assert rows(rooms, known) == []
 
 
 @pytest.mark.parametrize("step", ["drop_state", "create_state"])
