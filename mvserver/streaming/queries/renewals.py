@@ -23,6 +23,7 @@ from mvserver.streaming.queries.source_pipelines import SourcePipelines
 
 _log = logging.getLogger(__name__)
 _PAUSES_S = (0.1, 0.5, 2.0, 5.0)
+_RENEWAL = "/renewal"
 
 
 class Renewals:
@@ -36,10 +37,24 @@ class Renewals:
         self._ended = ended
         self._take_up = take_up
 
-    def begin(self, known: RunningQuery, versions: Mapping[str, float]) -> None:
-        """Tells what it has to end. ``versions`` are those of its stores now."""
-        known.ending = (*self._end_reading(known, versions), *self._end_writing(known))
-        self._ended.end(f"{known.query.id}/renewal", partial(self._finish, known.ending))
+    def begin(
+        self, changed: Mapping[str, RunningQuery], versions: Callable[[RunningQuery], Mapping[str, float]]
+    ) -> None:
+        """Of queries by their ids: tells what they have to end. ``versions`` are those of a query's stores now. What
+        reads and writes is told first: what could not be set up waits for all of it, and would else read by it."""
+        broken = []
+        for query_id, known in changed.items():
+            if known.pipeline is None and known.sink is None:
+                broken.append((query_id, known))
+                continue
+            known.ending = (*self._end_reading(known, versions(known)), *self._end_writing(known))
+            self._finish_later(query_id, known.ending)
+        for query_id, known in broken:
+            known.ending = tuple(each for each in self._ended.ending if not each.endswith(_RENEWAL))
+            self._finish_later(query_id, known.ending)
+
+    def _finish_later(self, query_id: str, ending: Sequence[str]) -> None:
+        self._ended.end(f"{query_id}{_RENEWAL}", partial(self._finish, ending))
 
     def is_over(self, known: RunningQuery) -> bool:
         return not any(map(self._ended.is_ending, known.ending or ()))

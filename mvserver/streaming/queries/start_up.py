@@ -270,11 +270,17 @@ class StartUp:
             known.pipeline = known.subscriber = None
             self._note_broken(known, error)
             if before is not None:
-                self._sources.leave(pipeline, before.target.plan.scan.relation_id)
+                self._leave(pipeline, before)
             return
         if before is not None:
             before.claimed = before.position
             pipeline.add(before)
+
+    def _leave(self, pipeline: Pipeline, subscriber: Subscriber) -> None:
+        try:
+            self._sources.leave(pipeline, subscriber.target.plan.scan.relation_id)
+        except Exception as error:  # noqa: BLE001 - what has failed first is raised
+            _log.warning("what read for query %s was not left: %s", subscriber.query_id, error)
 
     def rebuild_derived(self, renewed: RunningQuery) -> None:
         """The same for a view over a join, of which nothing is left that ran. What hinders it is shown as its cause."""
