@@ -14,7 +14,7 @@ from __future__ import annotations
 import json
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 
 import pyarrow as pa
@@ -22,7 +22,7 @@ import pyarrow as pa
 from catalog.model import Query, Relation, Store
 from mvserver import limits, sqlstates
 from mvserver.compiler.plans import ContinuousPlan, Projection, Scan
-from mvserver.errors import SqlError
+from mvserver.errors import SqlError, words_of
 from mvserver.streaming.api import LiveRows, PipelineStatus, PresentEnds, QueryState, QueryStatus
 from mvserver.streaming.batch.plan_check import check_plan
 from mvserver.streaming.live.choice import BATCHES_ONLY, lasting_obstacle
@@ -161,11 +161,12 @@ class Engine:
             if any(queries.get(query_id) is None for query_id in wanted):
                 self._ended.wait_own(limits.FORGET_WAIT_S)  # of a query that takes the place of another
             rows = {row.query_id: row for row in self._services.writer.ledger_subscribers()}
+            self._begin_renewals(wanted)
             for query in wanted.values():
                 known = queries.get(query.id)
                 if known is None:
                     queries.put(self._start_up.adopt(query, rows.get(query.id)))
-                elif known.ending is not None or known.store_versions != self._services.store_versions(query):
+                elif known.ending is not None:
                     self._renew(known, query)
                 elif query.desired_state == "terminated" and known.query.desired_state != "terminated":
                     self._terminate(known)
@@ -176,10 +177,19 @@ class Engine:
             group_applications(queries.all())
             self._orphan_clean_up.sweep({**wanted, **self._push_states.queries})
 
+    def _begin_renewals(self, wanted: Mapping[str, Query]) -> None:
+        """Of the queries whose stores were changed."""
+        changed = {}
+        for query in wanted.values():
+            known = self._queries.get(query.id)
+            if known is None or known.ending is not None:
+                continue
+            if known.store_versions != self._services.store_versions(query):
+                changed[query.id] = known
+        self._renewals.begin(changed, lambda known: self._services.store_versions(known.query))
+
     def _renew(self, known: RunningQuery, query: Query) -> None:
         """As soon as what it has by its stores' former properties has ended."""
-        if known.ending is None:
-            self._renewals.begin(known, self._services.store_versions(query))
         if self._renewals.is_over(known):
             with self._queries.replacing(query.id):
                 self._queries.put(self._start_up.adopt(query, self._services.ledger_row(query.id)))
@@ -233,7 +243,11 @@ class Engine:
                 return
             known.derived.ask_remaining(known.query.start_position)  # before anything of it goes
             query = self._services.next_version(known.query)
-            self._orphan_clean_up.drop(known)
+            try:
+                self._orphan_clean_up.drop(known)
+            except Exception as error:  # nothing of it reads any more: RESTART builds it
+                self._queries.put(RunningQuery(query, store_versions=known.store_versions, broken=words_of(error)))
+                raise
             self._ended.wait_ended(query_id)  # what it writes is told from what the new one will
             renewed = RunningQuery(query, store_versions=known.store_versions)
             self._queries.put(renewed)

@@ -9,7 +9,7 @@ Brokers forget a group's offsets some days after the last commit (``offsets.rete
 an idle query calls :meth:`KafkaSink.renew` once a day, and one that has written says so when it asks back.
 
 Records that may be refused one by one are written without those that the brokers do not take, which go to another topic
-in the same transaction. The brokers refuse what was sent together, so the suspects are sent again, each alone.
+in the same transaction. The brokers refuse whole batches, so all is sent again, each record as a batch of its own.
 """
 
 from __future__ import annotations
@@ -102,9 +102,11 @@ class KafkaSink:
         self._undone = False
         self._refused: KafkaError | None = None  # why a record of the present transaction was not taken
         self._letters = letters
-        # Of the present transaction, where records may be refused: which were sent with one that is, and one that is.
+        # Of the present transaction, where records may be refused: those of batches that were refused, and those
+        # that surely are. ``_singly``: each record is a batch of its own.
         self._suspects: dict[int, KafkaError] = {}
-        self._proved: _Sent | None = None
+        self._proved: dict[int, _Sent] = {}
+        self._singly = False
         self._broken: SqlError | None = None
 
     def open(self) -> None:
@@ -129,6 +131,7 @@ class KafkaSink:
                 "compression.type": "lz4",
                 "message.max.bytes": KAFKA_RECORD_BYTES_MAX,  # the topic's own bound is the broker's to keep
                 "linger.ms": 5,
+                **({"batch.num.messages": 1} if self._singly else {}),
             }
         )
         try:
@@ -165,22 +168,32 @@ class KafkaSink:
         return position
 
     def write(self, records: SinkRecords, position: Position) -> None:
-        """All records and the position, or nothing. A time that is None or before 1970 becomes the time of writing."""
-        alone: frozenset[int] = frozenset()  # the numbers of records that nothing else is to be sent with
-        while True:
-            try:
-                self._write(records, position, alone)
-            except SqlError as error:
-                if records.refusals is None or self._broken is not None or not self._suspects:
-                    raise
-                if self._proved is not None:
-                    records = self._without(self._proved, records, records.refusals, error)
-                elif self._suspects.keys() <= alone:
-                    raise
-                else:
-                    alone |= self._suspects.keys()
-            else:
-                return
+        """All records and the position, or nothing. A time that is None or before 1970 becomes the time of writing.
+
+        Where records may be refused, the transaction is tried again without each that is, so it may take long.
+        """
+        try:
+            while (refused := self._tried(records, position)) is not None:
+                for sent in self._proved.values():
+                    assert records.refusals is not None  # noqa: S101 - else nothing is proved
+                    records = self._without(sent, records, records.refusals, refused)
+                self._singly = self._singly or not self._proved
+        finally:
+            if self._singly:
+                self._singly = False
+                self._discard()  # the next write sends batches again
+
+    def _tried(self, records: SinkRecords, position: Position) -> SqlError | None:
+        """Writes them; else why not, where that is to be tried again."""
+        try:
+            self._write(records, position)
+        except SqlError as error:
+            if records.refusals is None or self._broken is not None or not self._suspects:
+                raise
+            if not self._proved and self._singly:
+                raise
+            return error
+        return None
 
     def _without(self, sent: _Sent, records: SinkRecords, refusals: Refusals, error: SqlError) -> SinkRecords:
         """What to write instead after that was refused."""
@@ -205,21 +218,21 @@ class KafkaSink:
         assert refusal is not None  # noqa: S101 - asked of what was refused
         return refusal.reason
 
-    def _write(self, records: SinkRecords, position: Position, alone: frozenset[int]) -> None:
+    def _write(self, records: SinkRecords, position: Position) -> None:
         self._reopen()
         producer, deadline = self._writer(), self._deadline()
         notes = pack(position, len(self._partitions))
         try:
             if self._in_transaction:  # what an interrupted call left
                 self._until_done(producer.abort_transaction, deadline)
-            self._refused, self._suspects, self._proved = None, {}, None
+            self._refused, self._suspects, self._proved = None, {}, {}
             producer.begin_transaction()
             self._in_transaction = True
             if records.refusals is None:
                 headers = records.headers or repeat((), len(records.keys))
                 self._produce(producer, zip(records.keys, records.values, records.timestamps_ms, headers, strict=True))
             else:
-                self._produce_each(producer, records, records.refusals, alone)
+                self._produce_each(producer, records, records.refusals)
             self._carry(producer, notes)
         except KafkaException as error:
             raise self._abort(producer, kafka_error(error)) from error
@@ -345,28 +358,19 @@ class KafkaSink:
                 self._make_room(producer, arguments)
         producer.poll(0)
 
-    def _produce_each(
-        self, producer: Producer, records: SinkRecords, refusals: Refusals, alone: frozenset[int]
-    ) -> None:
-        """Those that are refused to the letters, and the others; those that are to be ``alone`` with nothing else."""
+    def _produce_each(self, producer: Producer, records: SinkRecords, refusals: Refusals) -> None:
+        """Those that are refused to the letters, and the others."""
         for number in range(len(records.keys)):
-            if number in alone:
-                producer.flush(self._timeout_s)
             for sent, message in self._messages(records, refusals, number):
-                message["on_delivery"] = partial(self._on_delivery_of, number)
+                message["on_delivery"] = partial(self._on_delivery_of, sent)
                 try:
                     producer.produce(**message)
                 except BufferError:
                     self._make_room(producer, message)
                 except KafkaException as error:
                     if of_record(kafka_error(error)):
-                        self._suspects[number], self._proved = kafka_error(error), sent
+                        self._suspects[number], self._proved[number] = kafka_error(error), sent
                     raise
-                if number in alone:
-                    producer.flush(self._timeout_s)
-                    if number in self._suspects:
-                        self._proved = sent
-                        raise KafkaException(self._suspects[number])
         producer.poll(0)
 
     def _messages(
@@ -388,10 +392,12 @@ class KafkaSink:
         if refusals.keyed and value is not None and key is not None and not refusal.in_key:
             yield _Sent(number, _Part.DELETION), {**message, "value": None}
 
-    def _on_delivery_of(self, number: int, error: KafkaError | None, message: Message) -> None:
+    def _on_delivery_of(self, sent: _Sent, error: KafkaError | None, message: Message) -> None:
         self._on_delivery(error, message)
         if error is not None and of_record(error):
-            self._suspects[number] = error
+            self._suspects[sent.number] = error
+            if self._singly:
+                self._proved[sent.number] = sent
 
     def _on_delivery(self, error: KafkaError | None, message: Message) -> None:
         if error is not None and self._refused is None and error.code() not in _PURGED:

@@ -407,6 +407,18 @@ def test_what_is_too_large_goes_to_the_letters_alone(kafka_broker: KafkaBroker, 
     sink.close()
 
 
+def test_records_that_are_refused_together_are_all_written(kafka_broker: KafkaBroker, kafka_topic: MakeTopic) -> None:
+    """A topic's bound is one of batches: here all records of a batch that was refused can be written."""
+    topic, letters = kafka_topic(max_message_bytes="2000"), kafka_topic()
+    values: list[bytes | None] = [random.Random(number).randbytes(400) for number in range(20_000)]
+    large = random.Random(0).randbytes(9000)
+    sink = sink_on(kafka_broker, topic, uuid.uuid4().hex, letters=letters)
+    sink.write(refusing([b"k"] * 20_001, [*values, large]), at(20_001))
+    assert [each[1] for each in read(kafka_broker, topic, 20_000)] == values
+    assert [each[1] for each in read(kafka_broker, letters, 1)] == [large]
+    sink.close()
+
+
 def test_a_row_that_is_refused_is_gone(kafka_broker: KafkaBroker, kafka_topic: MakeTopic) -> None:
     topic = kafka_topic(max_message_bytes="5000", cleanup_policy="compact")
     letters = kafka_topic()

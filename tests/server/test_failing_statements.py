@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -59,12 +60,37 @@ def test_the_view_stays_as_it_was(rooms: Rooms, name: str, cause: Exception, mon
     assert rows(rooms, running(rooms, name)) == []
 
 
+def test_an_error_behind_the_commit_leaves_the_new_view(rooms: Rooms, monkeypatch: pytest.MonkeyPatch) -> None:
+    known = running(rooms, "keyed")
+    version, transaction = known.query.definition_version, Writer.transaction
+
+    @contextmanager
+    def failing_behind(writer: Writer) -> Iterator[Any]:
+        with transaction(writer) as ledger:
+            yield ledger
+        raise FULL
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Writer, "transaction", failing_behind)
+        with pytest.raises(duckdb.IOException):
+            rooms.engine.refresh(known.query.id)
+    known = running(rooms, "keyed")
+    assert known.subscriber in known.pipeline.subscribers
+    assert (known.subscriber.version, known.query.definition_version) == (version + 1, version + 1)
+    assert rows(rooms, known) == []
+
+
+@pytest.mark.parametrize("step", ["drop_state", "create_state"])
 def test_a_join_that_cannot_be_built_says_why_and_is_built_by_restart(
-    rooms: Rooms, monkeypatch: pytest.MonkeyPatch
+    rooms: Rooms, step: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     known = running(rooms, "joined")
+
+    def fail(*_: Any) -> Any:
+        raise FULL
+
     with monkeypatch.context() as patched:
-        failing(FULL, known, patched)
+        patched.setattr(Writer, step, fail)
         with pytest.raises(duckdb.IOException):
             rooms.engine.refresh(known.query.id)
     status = rooms.engine.status(known.query.id)

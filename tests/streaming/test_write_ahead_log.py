@@ -95,6 +95,24 @@ def test_a_log_that_finds_no_room_on_the_disk_stays(
         assert _log_bytes(tmp_path) < length
 
 
+def test_a_log_that_is_long_needs_room_for_itself_alone(
+    database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else it would grow until the disk is full, although there was room all the time."""
+    left = 0
+    monkeypatch.setattr("shutil.disk_usage", lambda path: SimpleNamespace(free=left))
+    with database.cursor() as cursor:
+        cursor.execute("CREATE TABLE t AS SELECT range AS i FROM range(3_000_000)")
+        cursor.execute("CHECKPOINT")
+        cursor.execute("UPDATE t SET i = i + 1 WHERE i < 100_000")
+        length = left = _log_bytes(tmp_path)
+        log = WriteAheadLog(cursor, bytes_max=length // 2)
+        log.bound()
+        assert _log_bytes(tmp_path) == length
+        WriteAheadLog(cursor, bytes_max=length // 5).bound()
+        assert _log_bytes(tmp_path) < length
+
+
 def test_in_memory_there_is_no_log() -> None:
     with duckdb.connect() as connection:
         WriteAheadLog(connection, bytes_max=0).bound()

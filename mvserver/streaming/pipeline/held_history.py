@@ -75,6 +75,10 @@ class EndedReaders:
             self._left(reading_id)
         shutil.rmtree(folder, ignore_errors=True)
 
+    @property
+    def ending(self) -> Sequence[str]:
+        return [reading_id for reading_id, event in self._ending.items() if not event.is_set()]
+
     def is_ending(self, reading_id: str) -> bool:
         ending = self._ending.get(reading_id)
         return ending is not None and not ending.is_set()

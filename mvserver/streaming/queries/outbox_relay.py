@@ -69,9 +69,9 @@ class OutboxRelay:
 
     def stop(self) -> None:
         self.give_up()
-        if self._thread is not None:
-            self._thread.join()
-            self._thread = None
+        thread, self._thread = self._thread, None
+        if thread is not None:
+            thread.join()
 
     def committed(self) -> None:
         """There may be more to send."""

@@ -6,8 +6,11 @@ it ends in threads of its own, and the turn of the statement is not held meanwhi
 
 from __future__ import annotations
 
+import logging
+import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from itertools import chain, repeat
 
 from mvserver import sqlstates
 from mvserver.errors import SqlError
@@ -17,6 +20,10 @@ from mvserver.streaming.pipeline.subscribers import Subscriber
 from mvserver.streaming.queries.engine_services import EngineServices
 from mvserver.streaming.queries.running import RunningQuery
 from mvserver.streaming.queries.source_pipelines import SourcePipelines
+
+_log = logging.getLogger(__name__)
+_PAUSES_S = (0.1, 0.5, 2.0, 5.0)
+_RENEWAL = "/renewal"
 
 
 class Renewals:
@@ -30,18 +37,40 @@ class Renewals:
         self._ended = ended
         self._take_up = take_up
 
-    def begin(self, known: RunningQuery, versions: Mapping[str, float]) -> None:
-        """Tells what it has to end. ``versions`` are those of its stores now."""
-        known.ending = (*self._end_writing(known), *self._end_reading(known, versions))
-        self._ended.end(f"{known.query.id}/renewal", partial(self._finish, known.ending))
+    def begin(
+        self, changed: Mapping[str, RunningQuery], versions: Callable[[RunningQuery], Mapping[str, float]]
+    ) -> None:
+        """Of queries by their ids: tells what they have to end. ``versions`` are those of a query's stores now. What
+        reads and writes is told first: what could not be set up waits for all of it, and would else read by it."""
+        broken = []
+        for query_id, known in changed.items():
+            if known.pipeline is None and known.sink is None:
+                broken.append((query_id, known))
+                continue
+            known.ending = (*self._end_reading(known, versions(known)), *self._end_writing(known))
+            self._finish_later(query_id, known.ending)
+        for query_id, known in broken:
+            known.ending = tuple(each for each in self._ended.ending if not each.endswith(_RENEWAL))
+            self._finish_later(query_id, known.ending)
+
+    def _finish_later(self, query_id: str, ending: Sequence[str]) -> None:
+        self._ended.end(f"{query_id}{_RENEWAL}", partial(self._finish, ending))
 
     def is_over(self, known: RunningQuery) -> bool:
         return not any(map(self._ended.is_ending, known.ending or ()))
 
     def _finish(self, ending: Sequence[str]) -> None:
+        """Tried again as long as something else hinders it: nobody else will take the query up."""
         for each in ending:
             self._ended.wait_ended(each)
-        self._take_up()
+        for pause_s in chain(_PAUSES_S, repeat(_PAUSES_S[-1])):
+            try:
+                self._take_up()
+            except Exception:  # noqa: BLE001 - told in the log
+                _log.exception("queries of a changed store could not be taken up again")
+                time.sleep(pause_s)
+            else:
+                return
 
     def _end_writing(self, known: RunningQuery) -> Sequence[str]:
         writing = known.sink or known.relay
@@ -56,12 +85,15 @@ class Renewals:
         other queries that read by it."""
         changed = {store_id for store_id, moment in known.store_versions.items() if versions.get(store_id) != moment}
         stopped = [] if known.derived is None else list(known.derived.pipelines)
+        left = []
         for pipeline, subscriber in _reading(known):
             store, _ = self._services.stored(subscriber.target.plan.scan.relation_id)
             if store.id in changed or all(each is subscriber for each in pipeline.subscribers):
                 stopped.append(pipeline)
             else:
-                pipeline.remove(subscriber.query_id)
+                left.append((pipeline, subscriber))
+        for pipeline, subscriber in left:
+            pipeline.remove(subscriber.query_id)
         for pipeline in stopped:
             self._sources.end(pipeline)
         return [pipeline.id for pipeline in stopped]

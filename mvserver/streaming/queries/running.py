@@ -115,7 +115,8 @@ class RunningQuery:
 
     def status(self, spark: SparkState) -> QueryStatus:
         status = self._status(spark)
-        if self.ending is None or status.state in (QueryState.TERMINATED, QueryState.FAILED):
+        is_over = self.query.desired_state == "terminated" or status.state is QueryState.FAILED
+        if self.ending is None or is_over:
             return status
         return replace(status, state=QueryState.STALLED, error=_RENEWED, caught_up=False)
 

@@ -239,11 +239,26 @@ class StartUp:
                 ledger.add_subscriber(query_id, version, pipeline.id, position, note)
                 self._watched.take_up_within(query, target)
         except Exception as error:
-            self._go_back(known, pipeline, before, error)
-            raise
+            if not self._is_at(query_id, version):
+                self._go_back(known, pipeline, before, error)
+                raise
+            behind: Exception | None = error  # the commit: what it made counts
+        else:
+            behind = None
         subscriber = Subscriber(target, version, position, target.plan.scan.error_handling, note=note)
         known.query, known.subscriber = query, subscriber
         pipeline.add(subscriber)
+        if behind is not None:
+            raise behind
+
+    def _is_at(self, query_id: str, version: int) -> bool:
+        """As the ledger says; False where it cannot be asked."""
+        try:
+            row = self._services.ledger_row(query_id)
+        except Exception as error:  # noqa: BLE001 - what has failed first is raised
+            _log.warning("the ledger cannot be asked for query %s: %s", query_id, error)
+            return False
+        return row is not None and row.version == version
 
     def _go_back(self, known: RunningQuery, pipeline: Pipeline, before: Subscriber | None, error: Exception) -> None:
         """The view has its rows still, and takes records on from where it stands. Where not even that can be noted, its
@@ -254,10 +269,18 @@ class StartUp:
             _log.warning("query %s cannot go back to its rows: %s", known.query.id, hindrance)
             known.pipeline = known.subscriber = None
             self._note_broken(known, error)
+            if before is not None:
+                self._leave(pipeline, before)
             return
         if before is not None:
             before.claimed = before.position
             pipeline.add(before)
+
+    def _leave(self, pipeline: Pipeline, subscriber: Subscriber) -> None:
+        try:
+            self._sources.leave(pipeline, subscriber.target.plan.scan.relation_id)
+        except Exception as error:  # noqa: BLE001 - what has failed first is raised
+            _log.warning("what read for query %s was not left: %s", subscriber.query_id, error)
 
     def rebuild_derived(self, renewed: RunningQuery) -> None:
         """The same for a view over a join, of which nothing is left that ran. What hinders it is shown as its cause."""

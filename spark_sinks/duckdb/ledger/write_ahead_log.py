@@ -22,6 +22,7 @@ from spark_sinks.duckdb.ledger.damage import DamageWatch
 
 _log = logging.getLogger(__name__)
 
+_LONG = 4  # so many times the longest log: its own length of room is enough then
 _ROOM = 8  # so many times the longest log may change in a large file, of which each touched block is written anew
 
 
@@ -67,6 +68,8 @@ class WriteAheadLog:
             "WHERE database_name = current_database()"
         ).fetchall()
         wanted = min(used * block + length, _ROOM * self._bytes_max)
+        if length >= _LONG * self._bytes_max:  # else the log itself would fill the disk
+            wanted = min(wanted, length)
         left = shutil.disk_usage(path.parent).free
         cramped = left + free * block < wanted
         if cramped and not self._cramped:
