@@ -217,7 +217,7 @@ class TypedRewriting:
         """NULLs of their types in place of parameters."""
         for parameter in list(probe.find_all(exp.Parameter)):
             kind = self._parameters.get(int(parameter.name), binding.UNKNOWN) if parameter.name.isdigit() else ""
-            if kind in ("", binding.UNKNOWN) or "ANY" in kind or isinstance(parameter.parent, exp.Cast):
+            if kind in ("", binding.UNKNOWN) or kind.startswith("ANY") or isinstance(parameter.parent, exp.Cast):
                 parameter.replace(exp.null())
             else:
                 parameter.replace(exp.cast(exp.null(), kind, dialect="duckdb"))
