@@ -14,6 +14,7 @@ from mvserver.errors import SqlError
 
 _COMPARED_ONE_BY_ONE_MAX = 16  # rows of an IN list; DuckDB finds one of more by its hash
 _STRICT: dict[type[exp.Expr], type[exp.Binary]] = {exp.LT: exp.LT, exp.LTE: exp.LT, exp.GT: exp.GT, exp.GTE: exp.GT}
+_CORRELATED = "IN/ANY/ALL with multiple columns"  # of DuckDB's message
 
 Fields = list[exp.Expr]
 
@@ -98,6 +99,11 @@ def compared_items(node: exp.Expr) -> exp.Expr | None:
         return None
     tests = [exp.Paren(this=type(node)(this=node.this.copy(), expression=item.copy())) for item in array.expressions]
     return _joined(exp.And if isinstance(whole, exp.All) else exp.Or, tests)
+
+
+def is_correlated(failure: SqlError) -> bool:
+    """Whether DuckDB refuses a membership whose query is correlated. It finds all others by a hash."""
+    return _CORRELATED in failure.message
 
 
 def test_memberships(tree: exp.Expr) -> bool:
