@@ -97,8 +97,16 @@ def compared_items(node: exp.Expr) -> exp.Expr | None:
     grouped = select is not None and select.args.get("group") is not None
     if not array.expressions or not (grouped or array.find(exp.AggFunc) is not None):
         return None
-    tests = [exp.Paren(this=type(node)(this=node.this.copy(), expression=item.copy())) for item in array.expressions]
+    items = [item.copy() for item in array.expressions]
+    if all(_is_text(item) for item in items):  # then it is an array of text; by itself each would take another type
+        items = [exp.cast(item, "TEXT", dialect="duckdb") for item in items]
+    tests = [exp.Paren(this=type(node)(this=node.this.copy(), expression=item)) for item in items]
     return _joined(exp.And if isinstance(whole, exp.All) else exp.Or, tests)
+
+
+def _is_text(item: exp.Expr) -> bool:
+    bare = item.unnest()
+    return isinstance(bare, exp.Literal) and bare.is_string
 
 
 def is_correlated(failure: SqlError) -> bool:
