@@ -94,7 +94,7 @@ def _flat(tree: exp.Expr) -> tuple[int, ...]:
     """The parameters that are cast to an array of scalars."""
     arrays, found = (exp.DataType.Type.ARRAY, exp.DataType.Type.LIST), set()
     for cast in tree.find_all(exp.Cast):
-        inner = cast.to.expressions if cast.to.is_type(*arrays) else ()
+        inner = cast.to.expressions if cast.to.is_type(*arrays) else []
         nested = bool(inner) and isinstance(inner[0], exp.DataType) and inner[0].is_type(*arrays)
         if inner and not nested and isinstance(cast.this, exp.Parameter) and cast.this.name.isdigit():
             found.add(int(cast.this.name))
