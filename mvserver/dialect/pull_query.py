@@ -101,6 +101,6 @@ class TypedPullQuery:
             except SqlError as error:
                 if error.sqlstate not in _MAY_BE_ADDED:
                     raise
-                if not TypedRewriting(self.cursor, tree, self._parameters, self.query.time_zone).add_missing():
+                if not TypedRewriting(self.cursor, tree, self._parameters, self.query.time_zone).add_missing(error):
                     raise
         return bind(tree)

@@ -31,7 +31,8 @@ def interface_of(
 ) -> str | None:
     """The interface by which the class is called; None where it has none. Raises JarError where it cannot be this
     function: what it says of types is asked when a query calls it, for that is code of the jar."""
-    found = [name for name in INTERFACES if _HOME + name in jar.interfaces(class_name)]
+    implemented = jar.interfaces(class_name)
+    found = [name for name in INTERFACES if _HOME + name in implemented]
     aggregates = [name for name in _AGGREGATES if name in found]
     if aggregate:
         if not aggregates:

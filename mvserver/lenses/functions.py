@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import functools
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -339,6 +340,7 @@ def _wrong_number(call: Call, found: Function) -> ProblemError:
 
 
 def _filled(template: str, call: Call, argument: Callable[[int], Written]) -> Written:
+    argument = functools.cache(argument)  # some stand in the text several times
     result, at = written(call.place), 0
     for hole in _HOLE.finditer(template):
         result.add(template[at : hole.start()])

@@ -5,7 +5,8 @@ from __future__ import annotations
 import bisect
 from dataclasses import dataclass, field
 
-from mvserver.lenses.problems import Place
+from mvserver import limits, sqlstates
+from mvserver.lenses.problems import Place, problem
 
 
 @dataclass
@@ -16,7 +17,8 @@ class Written:
     marks: list[tuple[int, Place]] = field(default_factory=list)
 
     def add(self, *parts: str | Written | Place) -> Written:
-        """Appends; a place says where the parts behind it come from."""
+        """Appends; a place says where the parts behind it come from. 54000 where the text is longer than one that the
+        parser would look at: functions that have an argument several times grow with each that stands in another."""
         pieces, size = [self.text], len(self.text)
         for part in parts:
             if isinstance(part, Place):
@@ -27,6 +29,13 @@ class Written:
                 part = part.text
             pieces.append(part)
             size += len(part)
+            if size > limits.STATEMENT_BYTES_MAX and self.marks:
+                raise problem(
+                    self.marks[-1][1],
+                    sqlstates.PROGRAM_LIMIT_EXCEEDED,
+                    "what stands here is too long in the words of the first dialect",
+                    f"The limit is {limits.STATEMENT_BYTES_MAX} characters. Name inner calls in a SELECT of WITH.",
+                )
         self.text = "".join(pieces)
         return self
 

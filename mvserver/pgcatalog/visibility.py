@@ -30,7 +30,7 @@ _TELLING = frozenset(
     {
         "rows", "bytes", "late_rows", "changes", "oldest_token", "latest_token", "oldest_at", "last_change_at", "epoch",
         "rows_in", "rows_in_per_second", "rejected", "position", "latest_position", "lag_records", "rows_done",
-        "rows_total", "error", "note",
+        "rows_total", "share", "filled_share", "seconds_left", "watermark", "lane_reason", "error", "note",
     }
 )  # fmt: skip
 """Columns of mv_catalog that tell how many rows a view or its source has or had, when one changed, or of a value."""

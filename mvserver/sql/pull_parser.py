@@ -426,7 +426,8 @@ class PullParser(PostgresParser):
 
     def _parse_interval_span(self, this: exp.Expr, parse_function_unit: bool = True) -> exp.Interval:
         follows = self._curr
-        if follows.text.lower() not in _INTERVAL_FIELDS:  # sqlglot takes any name for a unit
+        quoted = follows.token_type == TokenType.IDENTIFIER
+        if quoted or follows.text.lower() not in _INTERVAL_FIELDS:  # sqlglot takes any name for a unit
             self._curr = _NO_UNIT
         found = super()._parse_interval_span(this, parse_function_unit)
         if self._curr is _NO_UNIT:

@@ -40,3 +40,23 @@ def test_types_that_there_are_not(world: World, text: str, sqlstate: str) -> Non
     with pytest.raises(SqlError) as caught:
         world.plan(text)
     assert caught.value.sqlstate == sqlstate
+
+
+@pytest.mark.parametrize("text", ["SELECT {}", "SELECT x FROM (SELECT {} AS x) s"])
+@pytest.mark.parametrize(
+    ("cast", "sqlstate", "message"),
+    [
+        ("'a'::varchar(max)", "42601", 'syntax error at or near "max"'),
+        ("'a'::varchar(n)", "42601", 'syntax error at or near "n"'),
+        ("'a'::char(1.5)", "42601", 'syntax error at or near "1.5"'),
+        ("'a'::varchar('5')", "42601", 'syntax error at or near "5"'),
+        ("'a'::varchar(1, 2)", "42601", 'syntax error at or near ","'),
+        ("'a'::varchar(99999999999)", "42601", 'syntax error at or near "99999999999"'),
+        ("'a'::varchar(0)", "22023", "length for type varchar must be at least 1"),
+        ("'a'::char(10485761)", "22023", "length for type char cannot exceed 10485760"),
+    ],
+)
+def test_lengths_that_are_none(world: World, text: str, cast: str, sqlstate: str, message: str) -> None:
+    with pytest.raises(SqlError) as raised:
+        world.rows(text.format(cast))
+    assert (raised.value.sqlstate, raised.value.message) == (sqlstate, message)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -451,17 +452,34 @@ def test_refused_records_are_written_by_their_own_query(bench: Bench) -> None:
     assert sorted(kinds, key=str) == [("dead_letters", None)] * 2 + [("insert_into", "dead")] * 2
 
 
-def test_dead_letters_need_headers(bench: Bench) -> None:
+@pytest.mark.parametrize(
+    ("key", "hinted"),
+    [("policy", ["policy.read", "policy.write"]), ("policy.read", ["policy.read"]), ("policy.write", ["policy.write"])],
+)
+def test_dead_letters_need_headers(bench: Bench, key: str, hinted: list[str]) -> None:
     bench.run("CREATE STORE f WITH ('type' = FILE, 'uris' = '.')", "USE STORE f")
     bench.run("CREATE STREAM plain (a INTEGER) WITH ('topic' = 'plain', 'value.format' = 'json')")
     error = told(
         bench,
-        "SET defaults.topic.autocreate = true; SET error.policy = dlq; SET dead.letter.queue = dead; "
-        "INSERT INTO out SELECT STREAM a FROM plain",
+        "SET defaults.topic.autocreate = true; SET dead.letter.queue = dead; "
+        f"SET error.{key} = dlq; INSERT INTO out SELECT STREAM a FROM plain",
     )
     assert (error.sqlstate, error.message) == (
-        "0A000", "line 1, column 67: a topic of dead letters is not supported in a store of type FILE"
+        "0A000", "line 1, column 43: a topic of dead letters is not supported in a store of type FILE"
     )  # fmt: skip
+    assert re.findall(r"error\.(\S+) = continue", error.hint or "") == hinted
+
+
+def test_a_program_has_a_bound_in_the_words_of_the_first_dialect(bench: Bench) -> None:
+    go = "SET defaults.topic.autocreate = true; "
+    deep = told(bench, f"{go}INSERT INTO t SELECT STREAM {'DUMP(' * 30}field2{')' * 30} AS x FROM input-topic")
+    texts = ", ".join(f"'{'x' * 60_000}' AS c{number}" for number in range(10))
+    several = told(
+        bench,
+        f"{go}WITH a AS (SELECT STREAM field2, {texts} FROM input-topic); "
+        f"INSERT INTO t SELECT STREAM field2, DUMP('{'y' * 100_000}') AS d FROM a",
+    )
+    assert (deep.sqlstate, several.sqlstate) == ("54000", "54000")
 
 
 def test_settings_of_clients_are_told_of(bench: Bench) -> None:

@@ -180,3 +180,11 @@ def test_what_is_refused(text: str, place: str, message: str) -> None:
 def test_every_function_is_evaluated_somewhere() -> None:
     evaluated = {name for text in FUNCTIONS for name in re.findall(r"(\w+)\(", text)}
     assert set(SCALARS) <= evaluated
+
+
+@pytest.mark.parametrize("function", ["DUMP", "TYPEOF", "CAPITALIZE"])
+def test_calls_within_calls_have_a_bound(function: str) -> None:
+    depth = 30
+    with pytest.raises(ProblemError) as raised:
+        translated(f"SELECT STREAM {f'{function}(' * depth}f{')' * depth} AS x FROM t")
+    assert raised.value.problem.sqlstate == "54000"

@@ -11,6 +11,7 @@ import pytest
 
 from catalog.acl import AclItem, Privilege
 from mvserver.pgcatalog.snapshot import CatalogSnapshot, Role
+from mvserver.pgcatalog.visibility import Viewer
 from mvserver.serving.api import PullScope
 from mvserver.serving.engine.database import Database
 from mvserver.serving.plan.pull import DuckPullService
@@ -84,3 +85,9 @@ def test_the_columns_that_decide_are_nobodys(world: CatalogWorld, role: str) -> 
     listed = world.rows("SELECT attname FROM pg_attribute WHERE attrelid = (SELECT oid FROM pg_class "
                         "WHERE relname = 'things')", scope=scope)  # fmt: skip
     assert listed == [("name",)]
+
+
+@pytest.mark.parametrize("column", ["rows_done", "share", "filled_share", "seconds_left", "watermark", "lane_reason"])
+def test_what_tells_of_hidden_rows_is_null(column: str) -> None:
+    viewer = Viewer(frozenset(), frozenset(), frozenset(), frozenset(), secured=frozenset({VISITS.oid}))
+    assert viewer.untold(["view", column]).count(f'THEN NULL ELSE "{column}" END') == 1

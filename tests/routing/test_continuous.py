@@ -201,6 +201,22 @@ def test_list_and_describe_query_tell_the_engine_state(filled: Bench) -> None:
     assert row["last_change_at"].isoformat() == "2023-11-14T22:13:20+00:00"
 
 
+def test_what_tells_of_hidden_rows_is_not_described(filled: Bench) -> None:
+    filled.run(VIEW, "CREATE ROLE anna", "GRANT SELECT ON visits TO anna")
+    filled.run("CREATE POLICY p ON visits USING (n > 1)", "ALTER MATERIALIZED VIEW visits ENABLE ROW LEVEL SECURITY")
+    (query,) = filled.catalog.queries.all()
+    filled.engine.known[query.id] = QueryStatus(
+        query.id, QueryState.FILLING, filled_share=0.5, rows_in=7, lane="batch", lane_reason="7 keys in a second"
+    )
+    described = f"DESCRIBE QUERY '{query.id}'"
+    (own,) = filled.run(described)
+    filled.context.role = "anna"
+    (hers,) = filled.run(described)
+    names = ("lane", "rows_in", "filled_share", "lane_reason")
+    assert [own[name] for name in names] == ["batch", 7, 0.5, "7 keys in a second"]
+    assert [hers[name] for name in names] == ["batch", None, None, None]
+
+
 def test_terminate_and_restart(filled: Bench) -> None:
     filled.run(VIEW)
     (query,) = filled.catalog.queries.all()

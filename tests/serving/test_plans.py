@@ -247,6 +247,22 @@ def test_an_expression_of_numbers_has_no_type_modifier(world: World) -> None:
     assert [field.typmod for field in plan.fields] == [(38 << 16 | 6) + 4, -1, (10 << 16 | 2) + 4, -1]
 
 
+@pytest.mark.parametrize("kind", ["int", "numeric", "numeric(5, 2)", "timestamptz"])
+def test_arrays_of_more_dimensions_than_their_cast_has(world: World, kind: str) -> None:
+    plan = world.plan(f"SELECT $1::{kind}[]")
+    plan.refuse_dimensions([[None, "1"]])
+    with pytest.raises(SqlError, match="more than one dimension") as raised:
+        plan.refuse_dimensions([[["1"], ["2"]]])
+    assert raised.value.sqlstate == "0A000"
+    world.plan(f"SELECT $1::{kind}[][]").refuse_dimensions([[["1"], ["2"]]])
+
+
+def test_a_name_in_quotes_is_no_unit_of_an_interval(world: World) -> None:
+    text = """SELECT interval '1' "day", interval '1' hour "day", interval '1' DAY"""
+    assert [field.name for field in world.plan(text).fields] == ["day", "day", "interval"]
+    assert [value.nanoseconds for value in world.rows(text)[0]] == [10**9, 3_600 * 10**9, 0]
+
+
 def test_a_missing_parameter_is_an_error(world: World) -> None:
     with pytest.raises(SqlError) as caught:
         world.rows("SELECT $1::int")

@@ -360,16 +360,43 @@ def _special_time(cast: exp.Cast) -> None:
         cast.set("this", exp.Paren(this=exp.Add(this=day, expression=exp.Literal.number(_DAYS[word]))))
 
 
+def character_length(kind: exp.DataType) -> int | None:
+    """That of char(n) and varchar(n), None where it has none; 42601 and 22023 as in PostgreSQL."""
+    sizes = [size.this if isinstance(size, exp.DataTypeParam) else size for size in kind.expressions]
+    if not sizes:
+        return None
+    wrong = next((size for size in sizes if not (isinstance(size, exp.Literal) and _is_length(size))), None)
+    if wrong is not None or len(sizes) > 1:
+        near = "," if wrong is None else wrong.name.lower()
+        raise SqlError(
+            sqlstates.SYNTAX_ERROR,
+            f'syntax error at or near "{near}"',
+            hint="The length of a type is one whole number. For a text of any length write text.",
+        )
+    length, name = int(sizes[0].name), "varchar" if kind.this == exp.DType.VARCHAR else "char"
+    if not length or length > _CHARACTERS_MAX:
+        bound = "must be at least 1" if not length else f"cannot exceed {_CHARACTERS_MAX}"
+        raise SqlError(sqlstates.INVALID_PARAMETER_VALUE, f"length for type {name} {bound}")
+    return length
+
+
+def _is_length(size: exp.Literal) -> bool:
+    return not size.is_string and size.name.isascii() and size.name.isdigit() and len(size.name) < 10
+
+
+_CHARACTERS_MAX = 10_485_760  # PostgreSQL's
+
+
 def _bounded_text(cast: exp.Cast, *, blank_padded: bool) -> exp.Expr:
     """An explicit cast to varchar(n) or char(n) cuts, as in PostgreSQL; DuckDB ignores n.
 
     The blanks at the end of a char(n) count nowhere: they are added where the value is a column of the result.
     """
-    size = cast.to.expressions[0] if cast.to.expressions else exp.Literal.number(1)
-    length = size.this if isinstance(size, exp.DataTypeParam) else size
+    characters = character_length(cast.to) or 1
+    length = exp.Literal.number(characters)
     text = exp.cast(cast.this, "TEXT", dialect="duckdb")
     cut = exp.Anonymous(this="left", expressions=[text, length.copy()])
-    shown_as = (oids.BPCHAR if blank_padded else oids.VARCHAR, int(length.name) + 4)
+    shown_as = (oids.BPCHAR if blank_padded else oids.VARCHAR, characters + 4)
     column = _column_of(cast, shown_as[0])
     if column is not None and column is not cast:
         column.meta[SHOWN_AS] = (shown_as[0], -1)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from sqlglot import exp
 
 from mvserver.dialect.derived_columns import item_of, sources_of
-from mvserver.dialect.functions.casts import SHOWN_AS
+from mvserver.dialect.functions.casts import SHOWN_AS, character_length
 from mvserver.types import oids
 
 _DEPTH_MAX = 20  # of sub-queries through which a column is followed
@@ -26,14 +26,14 @@ def show(tree: exp.Expr) -> None:
         kind = None if cast is None else cast.to.this
         if cast is None or kind not in _OIDS:
             continue
-        size = cast.to.expressions[0] if cast.to.expressions else None
-        length = 1 if size is None else int((size.this if isinstance(size, exp.DataTypeParam) else size).name)
+        declared = character_length(cast.to)
+        length = declared or 1
         shown: exp.Expr = column
         if kind == exp.DType.CHAR:
             filled = [column.copy(), exp.Literal.number(length), exp.Literal.string(" ")]
             shown = exp.Anonymous(this="rpad", expressions=filled)
             item.replace(exp.alias_(shown, item.alias_or_name, quoted=True, copy=False))
-        shown.meta[SHOWN_AS] = (_OIDS[kind], -1 if kind == exp.DType.VARCHAR and size is None else length + _HEADER)
+        shown.meta[SHOWN_AS] = (_OIDS[kind], -1 if kind == exp.DType.VARCHAR and declared is None else length + _HEADER)
 
 
 _OIDS = {exp.DType.CHAR: oids.BPCHAR, exp.DType.VARCHAR: oids.VARCHAR}

@@ -118,7 +118,7 @@ class OperandChecks:
     def _type_parameters(self, probe: exp.Select) -> None:
         for parameter in list(probe.find_all(exp.Parameter)):
             kind = self._parameters.get(int(parameter.name), binding.UNKNOWN) if parameter.name.isdigit() else ""
-            typed = kind not in ("", binding.UNKNOWN) and "ANY" not in kind  # ANY[]: of an array of whatever it is
+            typed = kind not in ("", binding.UNKNOWN) and not kind.startswith("ANY")  # as ANY[], of any array
             parameter.replace(exp.cast(exp.null(), kind, dialect="duckdb") if typed else exp.null())
 
     def type_of(self, node: exp.Expr) -> str | None:

@@ -14,6 +14,7 @@ from mvserver.errors import SqlError
 
 _COMPARED_ONE_BY_ONE_MAX = 16  # rows of an IN list; DuckDB finds one of more by its hash
 _STRICT: dict[type[exp.Expr], type[exp.Binary]] = {exp.LT: exp.LT, exp.LTE: exp.LT, exp.GT: exp.GT, exp.GTE: exp.GT}
+_CORRELATED = "IN/ANY/ALL with multiple columns"  # of DuckDB's message
 
 Fields = list[exp.Expr]
 
@@ -96,8 +97,21 @@ def compared_items(node: exp.Expr) -> exp.Expr | None:
     grouped = select is not None and select.args.get("group") is not None
     if not array.expressions or not (grouped or array.find(exp.AggFunc) is not None):
         return None
-    tests = [exp.Paren(this=type(node)(this=node.this.copy(), expression=item.copy())) for item in array.expressions]
+    items = [item.copy() for item in array.expressions]
+    if all(_is_text(item) for item in items):  # then it is an array of text; by itself each would take another type
+        items = [exp.cast(item, "TEXT", dialect="duckdb") for item in items]
+    tests = [exp.Paren(this=type(node)(this=node.this.copy(), expression=item)) for item in items]
     return _joined(exp.And if isinstance(whole, exp.All) else exp.Or, tests)
+
+
+def _is_text(item: exp.Expr) -> bool:
+    bare = item.unnest()
+    return isinstance(bare, exp.Literal) and bare.is_string
+
+
+def is_correlated(failure: SqlError) -> bool:
+    """Whether DuckDB refuses a membership whose query is correlated. It finds all others by a hash."""
+    return _CORRELATED in failure.message
 
 
 def test_memberships(tree: exp.Expr) -> bool:

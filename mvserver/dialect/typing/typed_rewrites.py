@@ -122,13 +122,13 @@ class TypedRewriting:
         """Numerics of which DuckDB would make one type with too few digits, in place; True when there were some."""
         return mixed_numerics.unify(self._cursor, self._tree, self._type)
 
-    def add_missing(self) -> bool:
-        """What DuckDB does not bind; True when there was some."""
+    def add_missing(self, failure: SqlError) -> bool:
+        """What DuckDB does not bind, of which ``failure`` tells the first; True when there was some."""
         enums_added = enum_operands.present(self._tree) and enum_operands.add_missing(self._tree, self._type)
         periods_added = periods.add_missing(self._tree, self._type)
         binary_added = binary_functions.add_missing(self._tree, self._type)
         texts_added = self._add_texts()
-        rows_added = row_values.test_memberships(self._tree)
+        rows_added = row_values.is_correlated(failure) and row_values.test_memberships(self._tree)
         operators_added = operand_types.add_missing(self._tree, self._type)
         return enums_added or periods_added or binary_added or texts_added or rows_added or operators_added
 
@@ -217,7 +217,7 @@ class TypedRewriting:
         """NULLs of their types in place of parameters."""
         for parameter in list(probe.find_all(exp.Parameter)):
             kind = self._parameters.get(int(parameter.name), binding.UNKNOWN) if parameter.name.isdigit() else ""
-            if kind in ("", binding.UNKNOWN) or "ANY" in kind or isinstance(parameter.parent, exp.Cast):
+            if kind in ("", binding.UNKNOWN) or kind.startswith("ANY") or isinstance(parameter.parent, exp.Cast):
                 parameter.replace(exp.null())
             else:
                 parameter.replace(exp.cast(exp.null(), kind, dialect="duckdb"))

@@ -17,6 +17,8 @@ from mvserver.routing.programs.targets import Records, Target
 from mvserver.session.context import SessionContext
 
 _BYTES = "VARBINARY"
+_UNREAD = "error.policy.read = continue keeps rejected records in mv_catalog.rejected_rows."
+_UNWRITTEN = "error.policy.write = continue leaves out what cannot be written."
 
 
 def target(
@@ -36,7 +38,7 @@ def target(
         raise unsupported(
             topic.place,
             f"a topic of dead letters is not supported in a store of type {store.type}",
-            "error.policy = continue keeps rejected records in mv_catalog.rejected_rows.",
+            " ".join(hint for wanted, hint in ((topic.read, _UNREAD), (topic.written, _UNWRITTEN)) if wanted),
         )
     columns = ([(KEY, SchemaField(KEY, _BYTES))], [(VALUE, SchemaField(VALUE, _BYTES))])
     records = Records(topic.name, RowKind.STREAM, columns, ("primitive", "primitive"))

@@ -178,10 +178,10 @@ class _Planner:
             return
         form = Form(carried=metadata.used_in(self._program))
         translated = self._translated(query.select, form)
-        planned = None if translated is None else self._compiled(self._whole(translated), query.place)
+        planned = None if translated is None else self._compiled(translated, query.place)
         if translated is not None and planned is not None and (objects := targets.objects(translated, planned)):
             translated = self._translated(query.select, replace(form, objects=objects))
-            planned = None if translated is None else self._compiled(self._whole(translated), query.place)
+            planned = None if translated is None else self._compiled(translated, query.place)
         if translated is None or planned is None:
             self._broken.add(query.name)
             return
@@ -221,8 +221,10 @@ class _Planner:
             result.add(", " if number else "", named.place, f"{quoted(name)} AS (", named.translated.text, ")")
         return result.add(" ", translated.text)
 
-    def _compiled(self, text: Written, place: Place) -> PlannedQuery | None:
-        with self._problems.told_at(place, lambda position: text.find(position, place)):
+    def _compiled(self, translated: Translated, place: Place) -> PlannedQuery | None:
+        text = Written()
+        with self._problems.collecting(), self._problems.told_at(place, lambda position: text.find(position, place)):
+            text = self._whole(translated)
             return self._planned(parse_select(text.text))
         return None
 
@@ -232,11 +234,12 @@ class _Planner:
         translated = self._translated(insert.select, form)
         if translated is None:
             return None
-        text = whole = self._whole(translated)
+        text = Written()
         with (
             self._problems.collecting(),
             self._problems.told_at(insert.place, lambda position: text.find(position, insert.place)),
         ):
+            text = whole = self._whole(translated)
             planned = self._planned(parse_select(whole.text))
             casts, objects = targets.conversions(insert, translated, planned), targets.objects(translated, planned)
             form = replace(form, casts=casts, objects=objects)

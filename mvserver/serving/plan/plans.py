@@ -92,10 +92,11 @@ def plan_of(query: PullQuery, reads: Reads, made: BoundTree) -> PullPlan:
 
 def _flat(tree: exp.Expr) -> tuple[int, ...]:
     """The parameters that are cast to an array of scalars."""
-    found = set()
+    arrays, found = (exp.DataType.Type.ARRAY, exp.DataType.Type.LIST), set()
     for cast in tree.find_all(exp.Cast):
-        inner = cast.to.expressions if cast.to.is_type(exp.DataType.Type.ARRAY, exp.DataType.Type.LIST) else ()
-        if inner and isinstance(cast.this, exp.Parameter) and cast.this.name.isdigit() and not inner[0].expressions:
+        inner = cast.to.expressions if cast.to.is_type(*arrays) else []
+        nested = bool(inner) and isinstance(inner[0], exp.DataType) and inner[0].is_type(*arrays)
+        if inner and not nested and isinstance(cast.this, exp.Parameter) and cast.this.name.isdigit():
             found.add(int(cast.this.name))
     return tuple(sorted(found))
 

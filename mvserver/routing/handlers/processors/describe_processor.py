@@ -6,12 +6,12 @@ from mvserver.front import Result
 from mvserver.routing import privileges
 from mvserver.routing.ports import Services
 from mvserver.routing.programs import processors
-from mvserver.routing.query_states import hides_rows, relation_name
+from mvserver.routing.query_states import relation_name
 from mvserver.routing.rows import fields, json_text, result
 from mvserver.routing.work import Work
 from mvserver.session.context import SessionContext
 from mvserver.sql.statements.processors import DescribeProcessor
-from mvserver.streaming.api import DEAD_LETTERS, QueryStatus
+from mvserver.streaming.api import DEAD_LETTERS
 from mvserver.types.oids import FLOAT8, INT8, JSON, TEXT
 
 FIELDS = fields(
@@ -26,13 +26,10 @@ _KINDS = {"stream": "STREAM", "changelog": "TABLE", DEAD_LETTERS: "DEAD LETTERS"
 def run(statement: DescribeProcessor, context: SessionContext, services: Services, work: Work) -> Result:
     found = processors.get(statement.name, context, services)
     statuses = processors.statuses(found, services)
-    own = privileges.authority(context, services)
     rows = []
     for query in found.queries:
         privileges.require_query_sight(query, context, services)
         status, sink = statuses[query.id], services.catalog.relations.by_id(query.sink_id)
-        if hides_rows(query, own, services):
-            status = QueryStatus(query.id, status.state)
         rows.append(
             (
                 None if sink is None else sink.entity,

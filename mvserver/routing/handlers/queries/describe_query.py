@@ -24,7 +24,7 @@ FIELDS = fields(
 _TELLING = frozenset(
     {
         "error", "note", "rows_in", "rows_in_per_s", "rows_out_per_s", "rejected", "start_position", "position",
-        "latest_position", "lag_records", "last_change_at", "epoch",
+        "latest_position", "lag_records", "filled_share", "last_change_at", "epoch", "lane_reason",
     }
 )  # fmt: skip
 """What tells of rows that policies may hide, as in mv_catalog.queries."""
