@@ -341,7 +341,7 @@ INSERT INTO v-fahrenheit SELECT STREAM fahrenheit(celsius) AS f, below(place) AS
 WHERE fahrenheit(celsius) > 0;
 INSERT INTO v-in-order SELECT STREAM in_order(place) AS places, FIRST(place) AS one, LAST(place) AS other
 FROM v-heat EVENTTIME BY at GROUP BY CASE WHEN celsius > 0 THEN TYPEOF(place) ELSE "cold" END;
-INSERT INTO v-means SELECT TABLE mean(pieces, 3) AS mean, mean_of_all(pieces) AS of_all FROM sold GROUP BY shop;
+INSERT INTO v-jar-means SELECT TABLE mean(pieces, 3) AS mean, mean_of_all(pieces) AS of_all FROM sold GROUP BY shop;
 INSERT INTO v-dumps SELECT STREAM DUMP(place) AS place, DUMP(celsius) AS celsius, TYPEOF(celsius) AS kind FROM heat;
 """
 
@@ -372,9 +372,9 @@ def test_functions_of_the_originals_jars(
     ]
     row = lambda places, one, other: {"places": places, "one": one, "other": other}  # noqa: E731
     broker.rows("v-in-order", {b"STRING": row(",oven", "oven", "oven"), b"cold": row(",,ice", "", "ice")})
-    broker.rows("v-means", {b"a": {"mean": 4.0, "of_all": 3.0}, b"b": {"mean": 9.0, "of_all": 5.0}})
+    broker.rows("v-jar-means", {b"a": {"mean": 4.0, "of_all": 3.0}, b"b": {"mean": 9.0, "of_all": 5.0}})
     broker.put("v-sold", (b"2", as_json({"shop": "b", "pieces": 5}), 1), (b"3", None, 1))
-    broker.rows("v-means", {b"a": {"mean": None, "of_all": 2.0}, b"b": {"mean": 5.0, "of_all": 3.0}})
+    broker.rows("v-jar-means", {b"a": {"mean": None, "of_all": 2.0}, b"b": {"mean": 5.0, "of_all": 3.0}})
     model = "io.lenses.sql.model."
     assert broker.records("v-dumps", 2) == [
         (b"h", {"place": f"{model}StringValue@StringValue(oven)",
