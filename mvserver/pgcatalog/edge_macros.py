@@ -218,9 +218,10 @@ EDGE_MACROS: tuple[str, ...] = tuple(
             THEN coalesce('n' || CAST(TRY_CAST(t AS DECIMAL(38, 18)) AS VARCHAR),
                 'd' || CAST(CAST(t AS DOUBLE) AS VARCHAR))
             ELSE coalesce('t' || t, kind) END""",
-        """_json_key(j) AS CASE WHEN json_type(j) = 'NULL' THEN ['null'] WHEN j IS NOT NULL THEN
+        # a document that is a sub-query is named once: asked for twice, DuckDB's internal error ends all its work
+        """_json_key(j) AS (SELECT CASE WHEN json_type(_d) = 'NULL' THEN ['null'] ELSE
             (SELECT list(fullkey || ' ' || {system}.fn._json_scalar(type, CAST(atom AS VARCHAR)) ORDER BY fullkey)
-             FROM json_tree(CAST(CAST(j AS VARIANT) AS JSON))) END""",
+             FROM json_tree(CAST(CAST(_d AS VARIANT) AS JSON))) END FROM (SELECT j AS _d) AS _document)""",
         "_json_same(a, b) AS {system}.fn._json_key(a) = {system}.fn._json_key(b)",
         """_json_container(j, what) AS CASE WHEN j IS NULL OR json_type(j) IN ('OBJECT', 'ARRAY') THEN j
             ELSE error('cannot ' || what || ' path in scalar') END""",

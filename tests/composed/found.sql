@@ -154,3 +154,5 @@ SELECT id FROM facts ORDER BY interval '0' NULLS FIRST, id
 SELECT interval '0' x, interval '1' year, interval '3' hour AS z, interval '2' month y
 SELECT nullif(make_time(0, 0, 1.5), date_trunc('hour', NULL::time::interval)::time), NULL::time - time '12:00'
 SELECT ROW(n6) IS DISTINCT FROM ROW(sign(n2)), ROW(n6, id) IS NOT DISTINCT FROM ROW(sign(n2), id), (n2, s) IS DISTINCT FROM (n2, NULL) FROM facts ORDER BY id
+SELECT a.id, (SELECT b.j::jsonb FROM facts AS b WHERE b.b ORDER BY b.id DESC LIMIT 1) = a.j::jsonb FROM facts AS a ORDER BY a.id
+SELECT a.id FROM facts AS a WHERE a.j::jsonb = (SELECT b.j::jsonb FROM facts AS b WHERE b.id = 1) ORDER BY a.id

@@ -402,9 +402,7 @@ class Generator:
             text, kind = f"array_agg(DISTINCT {item} ORDER BY {item})", "ta"
         elif way == 13:
             of = self.choices.one(("i4", "text", "date", "num", "f8", "ts"))
-            item = any_of(of)
-            share = self.choices.one(("0.5", "0", "1", "0.25"))
-            order = self._ordered(f"({item})::text" if of == "text" else item)
+            share, order = self.choices.one(("0.5", "0", "1", "0.25")), self._ordered(any_of(of))
             text, kind = f"percentile_disc({share}) WITHIN GROUP (ORDER BY {order})", of
             text = text.replace(" NULLS FIRST", "").replace(" NULLS LAST", "")
         elif way == 14:

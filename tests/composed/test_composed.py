@@ -17,7 +17,7 @@ from tests.composed.queries import make
 from tests.composed.servers import Pair, compare_many
 
 _FOUND = Path(__file__).with_name("found.sql").read_text(encoding="utf-8").splitlines()
-_DAY_SEED, _DAY_STATEMENTS, _NIGHT_STATEMENTS = 21, 250, 5000
+_DAY_SEED, _DAY_STATEMENTS, _NIGHT_STATEMENTS = 21, 300, 5000
 _REFUSED_SHARE_MAX = 0.03
 """Of random statements; more would say that something is refused that was not."""
 
