@@ -14,7 +14,7 @@ from __future__ import annotations
 import json
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 
 import pyarrow as pa
@@ -161,7 +161,7 @@ class Engine:
             if any(queries.get(query_id) is None for query_id in wanted):
                 self._ended.wait_own(limits.FORGET_WAIT_S)  # of a query that takes the place of another
             rows = {row.query_id: row for row in self._services.writer.ledger_subscribers()}
-            self._begin_renewals(wanted)
+            self._begin_renewals()
             for query in wanted.values():
                 known = queries.get(query.id)
                 if known is None:
@@ -177,16 +177,10 @@ class Engine:
             group_applications(queries.all())
             self._orphan_clean_up.sweep({**wanted, **self._push_states.queries})
 
-    def _begin_renewals(self, wanted: Mapping[str, Query]) -> None:
+    def _begin_renewals(self) -> None:
         """Of the queries whose stores were changed."""
-        changed = {}
-        for query in wanted.values():
-            known = self._queries.get(query.id)
-            if known is None or known.ending is not None:
-                continue
-            if known.store_versions != self._services.store_versions(query):
-                changed[query.id] = known
-        self._renewals.begin(changed, lambda known: self._services.store_versions(known.query))
+        waiting = [known for known in self._queries.all() if known.ending is None]
+        self._renewals.begin([k for k in waiting if k.store_versions != self._services.store_versions(k.query)])
 
     def _renew(self, known: RunningQuery, query: Query) -> None:
         """As soon as what it has by its stores' former properties has ended."""

@@ -14,11 +14,9 @@ in the same transaction. The brokers refuse whole batches, so all is sent again,
 
 from __future__ import annotations
 
-import enum
 import logging
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from itertools import repeat
 from typing import Any
@@ -27,12 +25,13 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Produ
 
 from mvserver import sqlstates
 from mvserver.errors import SqlError
-from spark_sinks.base import Header, Position, Refusal, Refusals, RefusedLetterError, SinkRecords
+from spark_sinks.base import Header, Position, SinkRecords
 from spark_sinks.kafka.admin import Cluster, client_settings
 from spark_sinks.kafka.carried import pack, unpack
 from spark_sinks.kafka.errors import could_not_connect, kafka_error, of_record, plain, reported, sentence, unreachable
 from spark_sinks.kafka.limits import KAFKA_RECORD_BYTES_MAX, KAFKA_TIMEOUT_S, KAFKA_TRANSACTION_TIMEOUT_S
 from spark_sinks.kafka.options import KafkaOptions
+from spark_sinks.kafka.refused import RefusableRecords, Sent
 
 _log = logging.getLogger(__name__)
 _QUEUE_FULL_POLL_S = 0.05
@@ -52,20 +51,6 @@ _UNDECIDED = frozenset(
 )
 # said of records that are thrown away because of another error
 _PURGED = frozenset({KafkaError._PURGE_QUEUE, KafkaError._PURGE_INFLIGHT})
-
-
-class _Part(enum.Enum):
-    RECORD = "record"
-    LETTER = "letter"  # the same among the dead letters
-    DELETION = "deletion"  # of the key of a row that is refused
-
-
-@dataclass(frozen=True)
-class _Sent:
-    """What is sent of the record of that number."""
-
-    number: int
-    part: _Part
 
 
 class KafkaSink:
@@ -101,11 +86,11 @@ class KafkaSink:
         self._known: tuple[Position | None] | None = None  # what the caller has read or written last
         self._undone = False
         self._refused: KafkaError | None = None  # why a record of the present transaction was not taken
-        self._letters = letters
-        # Of the present transaction, where records may be refused: those of batches that were refused, and those
-        # that surely are. ``_singly``: each record is a batch of its own.
-        self._suspects: dict[int, KafkaError] = {}
-        self._proved: dict[int, _Sent] = {}
+        # Where records may be refused, of the present transaction: whether a batch was, and which records surely are.
+        # ``_singly``: each record is a batch of its own.
+        self._refusable = RefusableRecords(topic, letters)
+        self._suspected = False
+        self._proved: dict[Sent, KafkaError] = {}
         self._singly = False
         self._broken: SqlError | None = None
 
@@ -117,8 +102,9 @@ class KafkaSink:
             return
         self._partitions = self._cluster.topic(self._topic).partitions  # a producer might make a missing topic
         self._places = [(self._topic, partition) for partition in self._partitions]
-        if self._letters is not None:
-            self._places += [(self._letters, partition) for partition in self._cluster.topic(self._letters).partitions]
+        letters = self._refusable.letters
+        if letters is not None:
+            self._places += [(letters, partition) for partition in self._cluster.topic(letters).partitions]
         producer = Producer(
             {
                 **client_settings(self._options),
@@ -174,9 +160,8 @@ class KafkaSink:
         """
         try:
             while (refused := self._tried(records, position)) is not None:
-                for sent in self._proved.values():
-                    assert records.refusals is not None  # noqa: S101 - else nothing is proved
-                    records = self._without(sent, records, records.refusals, refused)
+                for sent, error in self._proved.items():
+                    records = self._refusable.without(sent, plain(error.str()), refused.sqlstate, records)
                 self._singly = self._singly or not self._proved
         finally:
             if self._singly:
@@ -188,35 +173,12 @@ class KafkaSink:
         try:
             self._write(records, position)
         except SqlError as error:
-            if records.refusals is None or self._broken is not None or not self._suspects:
+            if records.refusals is None or self._broken is not None or not self._suspected:
                 raise
             if not self._proved and self._singly:
                 raise
             return error
         return None
-
-    def _without(self, sent: _Sent, records: SinkRecords, refusals: Refusals, error: SqlError) -> SinkRecords:
-        """What to write instead after that was refused."""
-        reason = plain(self._suspects[sent.number].str())
-        if sent.part is _Part.LETTER:
-            raise RefusedLetterError(
-                error.sqlstate,
-                f'the topic of dead letters "{self._letters}" refuses a record',
-                detail=f'{sentence(reason)} The record was refused by topic "{self._topic}": '
-                f"{sentence(self._reason(refusals, sent.number))}",
-                hint="Let it have larger records (max.message.bytes), and start the query again.",
-            ) from error
-        _log.warning("topic %s refuses a record of %s: %s", self._topic, self._identity, reason)
-        refusal = Refusal(reason, in_key=sent.part is _Part.DELETION)
-        if sent.part is _Part.DELETION:  # the record had been refused for another reason
-            refusal = Refusal(self._reason(refusals, sent.number), in_key=True)
-        return replace(records, refusals=refusals.with_one(sent.number, refusal))
-
-    @staticmethod
-    def _reason(refusals: Refusals, number: int) -> str:
-        refusal = refusals.found[number]
-        assert refusal is not None  # noqa: S101 - asked of what was refused
-        return refusal.reason
 
     def _write(self, records: SinkRecords, position: Position) -> None:
         self._reopen()
@@ -225,14 +187,14 @@ class KafkaSink:
         try:
             if self._in_transaction:  # what an interrupted call left
                 self._until_done(producer.abort_transaction, deadline)
-            self._refused, self._suspects, self._proved = None, {}, {}
+            self._refused, self._suspected, self._proved = None, False, {}
             producer.begin_transaction()
             self._in_transaction = True
             if records.refusals is None:
                 headers = records.headers or repeat((), len(records.keys))
                 self._produce(producer, zip(records.keys, records.values, records.timestamps_ms, headers, strict=True))
             else:
-                self._produce_each(producer, records, records.refusals)
+                self._produce_each(producer, records)
             self._carry(producer, notes)
         except KafkaException as error:
             raise self._abort(producer, kafka_error(error)) from error
@@ -352,52 +314,34 @@ class KafkaSink:
                 arguments["headers"] = list(headers)
             if timestamp is not None and timestamp > 0:
                 arguments["timestamp"] = timestamp
-            try:
-                producer.produce(**arguments)
-            except BufferError:
-                self._make_room(producer, arguments)
+            self._send(producer, arguments)
         producer.poll(0)
 
-    def _produce_each(self, producer: Producer, records: SinkRecords, refusals: Refusals) -> None:
+    def _produce_each(self, producer: Producer, records: SinkRecords) -> None:
         """Those that are refused to the letters, and the others."""
-        for number in range(len(records.keys)):
-            for sent, message in self._messages(records, refusals, number):
-                message["on_delivery"] = partial(self._on_delivery_of, sent)
-                try:
-                    producer.produce(**message)
-                except BufferError:
-                    self._make_room(producer, message)
-                except KafkaException as error:
-                    if of_record(kafka_error(error)):
-                        self._suspects[number], self._proved[number] = kafka_error(error), sent
-                    raise
+        for sent, message in self._refusable.messages(records):
+            message["on_delivery"] = partial(self._on_delivery_of, sent)
+            try:
+                self._send(producer, message)
+            except KafkaException as error:
+                if of_record(kafka_error(error)):
+                    self._suspected = True
+                    self._proved[sent] = kafka_error(error)
+                raise
         producer.poll(0)
 
-    def _messages(
-        self, records: SinkRecords, refusals: Refusals, number: int
-    ) -> Iterator[tuple[_Sent, dict[str, Any]]]:
-        key, value, time_ms = records.keys[number], records.values[number], records.timestamps_ms[number]
-        headers = list(records.headers[number]) if records.headers else []
-        refusal = refusals.found[number]
-        message: dict[str, Any] = {"topic": self._topic, "key": key, "value": value}
-        if time_ms is not None and time_ms > 0:
-            message["timestamp"] = time_ms
-        if refusal is None:
-            yield _Sent(number, _Part.RECORD), {**message, "headers": headers} if headers else message
-            return
-        if self._letters is not None:
-            told = (("error.topic", self._topic), ("error.reason", refusal.reason))
-            headers += [(name, text.encode()) for name, text in told]
-            yield _Sent(number, _Part.LETTER), {"topic": self._letters, "key": key, "value": value, "headers": headers}
-        if refusals.keyed and value is not None and key is not None and not refusal.in_key:
-            yield _Sent(number, _Part.DELETION), {**message, "value": None}
+    def _send(self, producer: Producer, message: dict[str, Any]) -> None:
+        try:
+            producer.produce(**message)
+        except BufferError:
+            self._make_room(producer, message)
 
-    def _on_delivery_of(self, sent: _Sent, error: KafkaError | None, message: Message) -> None:
+    def _on_delivery_of(self, sent: Sent, error: KafkaError | None, message: Message) -> None:
         self._on_delivery(error, message)
         if error is not None and of_record(error):
-            self._suspects[sent.number] = error
+            self._suspected = True
             if self._singly:
-                self._proved[sent.number] = sent
+                self._proved[sent] = error
 
     def _on_delivery(self, error: KafkaError | None, message: Message) -> None:
         if error is not None and self._refused is None and error.code() not in _PURGED:

@@ -65,6 +65,18 @@ def errors_of(live: LiveServer, processor: str) -> list[tuple[str, str, str]]:
     return [(row[0], row[5], row[6]) for row in rows if row[6] is not None]
 
 
+def wait_told(live: LiveServer, processor: str, wanted: list[tuple[str, str, str]]) -> None:
+    """Until exactly these targets have these states, and errors with these words."""
+
+    def are_told() -> bool:
+        found = errors_of(live, processor)
+        return [each[:2] for each in found] == [each[:2] for each in wanted] and all(
+            words in error for (_, _, error), (_, _, words) in zip(found, wanted, strict=True)
+        )
+
+    live.wait_for(are_told, PATIENCE_S, f"{processor} does not tell of {wanted}")
+
+
 def record(key: bytes, v: int | None, pad: str, second: int) -> tuple[bytes, bytes, int]:
     return key, as_json({"v": v, "pad": pad}), second
 
@@ -144,7 +156,7 @@ def test_what_no_letter_can_be_fails_the_processor(live: LiveServer, kafka_broke
     def both_have_failed() -> bool:
         return sorted(each[:2] for each in errors_of(live, processor)) == [(last, "FAILED"), (pads, "FAILED")]
 
-    live.wait_for(both_have_failed, PATIENCE_S, f"errors: {errors_of(live, processor)}")
+    live.wait_for(both_have_failed, PATIENCE_S, "not both have failed")
     told = [error for _, _, error in errors_of(live, processor)]
     assert any(f'the topic of dead letters "{dead}" refuses a record' in error for error in told), told
     admin = AdminClient({"bootstrap.servers": kafka_broker.bootstrap})
@@ -228,11 +240,7 @@ def test_topics_that_go_are_told_of(live: LiveServer, kafka_broker: KafkaBroker)
     # a target goes
     admin.delete_topics([copies])[copies].result(20)
     broker.put(names["in"], record(b"a", 2, "x", 1))
-    live.wait_for(
-        lambda: any(target == copies and copies in error for target, _, error in errors_of(live, processor)),
-        PATIENCE_S, "the missing target is not told of",
-    )  # fmt: skip
-    print(errors_of(live, processor))
+    wait_told(live, processor, [(copies, "STALLED", copies)])
     live.run(f"DROP PROCESSOR {processor}")
     # the source goes, and another one has its name
     begun(live, names, "q", program.replace(copies, names["others"]).replace(sums, names["othersums"]))
@@ -243,11 +251,7 @@ def test_topics_that_go_are_told_of(live: LiveServer, kafka_broker: KafkaBroker)
     create_topic(kafka_broker, names["in"])
     broker.put(names["in"], record(b"a", 10, "x", 0))
     processor = names.processor("q")
-    live.wait_for(
-        lambda: [each[1] for each in errors_of(live, processor)] == ["FAILED", "FAILED"],
-        PATIENCE_S, "the new source is not told of",
-    )  # fmt: skip
-    print(errors_of(live, processor))
+    wait_told(live, processor, [(names[target], "FAILED", names["in"]) for target in ("others", "othersums")])
     live.run(f"DROP PROCESSOR {processor}")
     begun(live, names, "r", program.replace(copies, names["thirds"]).replace(sums, names["thirdsums"]))
     broker.rows(names["thirdsums"], {b"a": {"s": 10}})

@@ -214,12 +214,14 @@ def test_each_row_is_written_once_over_a_line_that_breaks(account: Account, name
     shape = TableShape(CLICKS.schema, ("n",)) if keyed else CLICKS
     ended = threading.Event()
     chance = random.Random(7)
+    cuts: list[float] = []
 
     def break_it() -> None:
         longest_s = 1.0
         while not ended.wait(chance.uniform(0.05, longest_s)):
             gate.cut()
-            longest_s *= 1.1  # on a busy machine a write takes longer than it lasts at first
+            cuts.append(longest_s)
+            longest_s = min(10.0, longest_s * 1.1)  # on a busy machine a write takes longer than it lasts at first
 
     breaking = threading.Thread(target=break_it)
     breaking.start()
@@ -229,6 +231,7 @@ def test_each_row_is_written_once_over_a_line_that_breaks(account: Account, name
         ended.set()
         breaking.join()
         gate.close()
+    assert len(cuts) >= 3
     if keyed:
         assert account.rows(name, COLUMNS) == sorted([(0, "./7"), *((n, f"./{n}") for n in range(1, 9))], key=repr)
     else:

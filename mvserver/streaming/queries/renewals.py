@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import chain, repeat
 
@@ -37,24 +37,16 @@ class Renewals:
         self._ended = ended
         self._take_up = take_up
 
-    def begin(
-        self, changed: Mapping[str, RunningQuery], versions: Callable[[RunningQuery], Mapping[str, float]]
-    ) -> None:
-        """Of queries by their ids: tells what they have to end. ``versions`` are those of a query's stores now. What
-        reads and writes is told first: what could not be set up waits for all of it, and would else read by it."""
-        broken = []
-        for query_id, known in changed.items():
-            if known.pipeline is None and known.sink is None:
-                broken.append((query_id, known))
-                continue
-            known.ending = (*self._end_reading(known, versions(known)), *self._end_writing(known))
-            self._finish_later(query_id, known.ending)
-        for query_id, known in broken:
-            known.ending = tuple(each for each in self._ended.ending if not each.endswith(_RENEWAL))
-            self._finish_later(query_id, known.ending)
-
-    def _finish_later(self, query_id: str, ending: Sequence[str]) -> None:
-        self._ended.end(f"{query_id}{_RENEWAL}", partial(self._finish, ending))
+    def begin(self, changed: Sequence[RunningQuery]) -> None:
+        """Tells what they have to end. What reads and writes is told first: what could not be set up waits for all of
+        it, and would else read by it."""
+        for known in sorted(changed, key=_is_broken):
+            if _is_broken(known):
+                ending = tuple(each for each in self._ended.ending if not each.endswith(_RENEWAL))
+            else:
+                ending = (*self._end_reading(known), *self._end_writing(known))
+            known.ending = ending
+            self._ended.end(f"{known.query.id}{_RENEWAL}", partial(self._finish, ending))
 
     def is_over(self, known: RunningQuery) -> bool:
         return not any(map(self._ended.is_ending, known.ending or ()))
@@ -80,9 +72,10 @@ class Renewals:
         self._ended.end(known.query.id, writing.stop)
         return (known.query.id,)
 
-    def _end_reading(self, known: RunningQuery, versions: Mapping[str, float]) -> Sequence[str]:
+    def _end_reading(self, known: RunningQuery) -> Sequence[str]:
         """The pipelines of its own, and those that read what has changed. What reads another store goes on for the
         other queries that read by it."""
+        versions = self._services.store_versions(known.query)
         changed = {store_id for store_id, moment in known.store_versions.items() if versions.get(store_id) != moment}
         stopped = [] if known.derived is None else list(known.derived.pipelines)
         left = []
@@ -97,6 +90,10 @@ class Renewals:
         for pipeline in stopped:
             self._sources.end(pipeline)
         return [pipeline.id for pipeline in stopped]
+
+
+def _is_broken(known: RunningQuery) -> bool:
+    return known.pipeline is None and known.sink is None
 
 
 def _reading(known: RunningQuery) -> Sequence[tuple[Pipeline, Subscriber]]:
