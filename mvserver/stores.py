@@ -38,7 +38,7 @@ from spark_sinks.decode.primitive_format import is_made_plain
 from spark_sinks.encode.deleting_sink import DeletingSink
 from spark_sinks.encode.encoded_sink import EncodedSink
 from spark_sinks.encode.identified_sink import IdentifiedSink
-from spark_sinks.encode.refused import RefusingSink
+from spark_sinks.encode.refusing_sink import RefusingSink
 from spark_sinks.encode.written import Encode
 from spark_sinks.kinds import KINDS
 from spark_sinks.schema_registry.book import SchemaBook
