@@ -24,14 +24,7 @@ from mvserver.routing.properties import text_of
 from mvserver.sql.statements.base import Value
 from mvserver.streaming.spark.types import decode_column, spark_schema
 from mvserver.table_shapes import table_shape
-from spark_sinks.base import (
-    KeptPosition,
-    RefusedRecords,
-    SourceReader,
-    StoreClient,
-    TableSink,
-    TransactionalSink,
-)
+from spark_sinks.base import KeptPosition, RefusedRecords, SourceReader, StoreClient, TableSink, TransactionalSink
 from spark_sinks.decode import format_of
 from spark_sinks.decode.csv_format import COMMA
 from spark_sinks.decode.primitive_format import is_made_plain
