@@ -43,9 +43,10 @@ def version() -> str:
 def _serve(options: argparse.Namespace) -> NoReturn:
     settings = _settings(options)
     allocation.prepare()
-    from mvserver.process_end import end_at_once
+    from mvserver.process_end import end_at_once, tell_of_crashes
     from mvserver.start import run  # the other commands do not need what it imports
 
+    tell_of_crashes()
     try:
         code = run(settings)
     except SqlError as error:

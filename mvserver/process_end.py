@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import faulthandler
 import logging
 import os
 import signal
@@ -14,6 +15,11 @@ from mvserver import limits
 _ANEW_VARIABLE = "_MVSERVER_STARTED_ANEW"  # when the process began again for the last time
 START_ANEW = -1
 """In place of an exit code, when the process is to begin again."""
+
+
+def tell_of_crashes() -> None:
+    """A library that crashes ends the process; where each thread was is then in the log, without values."""
+    faulthandler.enable()
 
 
 def end_at_once(code: int) -> NoReturn:

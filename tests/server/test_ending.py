@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
@@ -67,3 +68,21 @@ def test_a_signal_in_the_pause_before_a_restart_ends_the_server() -> None:
     finally:
         process.kill()
         process.wait()
+
+
+_CRASHING = """
+import os, sys
+from mvserver import cli, start
+start.run = lambda settings: os.abort()  # as a library does that has lost its way
+cli.main(["serve", "--data-dir", sys.argv[1]])
+"""
+
+
+def test_a_crash_tells_where_each_thread_was(tmp_path: Path) -> None:
+    """A library that crashes took the server away without a word."""
+    ended = subprocess.run(
+        [sys.executable, "-c", _CRASHING, str(tmp_path)], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert ended.returncode == -signal.SIGABRT
+    assert "Fatal Python error: Aborted" in ended.stderr
+    assert "in _serve" in ended.stderr
