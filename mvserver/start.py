@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from mvserver import config, first_password, masking, sqlstates
+from mvserver import config, descriptors, first_password, masking, sqlstates
 from mvserver.errors import SqlError
 from mvserver.observability import set_up_logging
 from mvserver.pgwire.tls import Tls
@@ -27,6 +27,7 @@ def run(settings: config.ServerSettings) -> int:
     masking.declare(secret_keys())
     tls = _tls(settings)
     set_up_logging(settings.log_level.upper())
+    descriptors.make_room(settings)
     password = first_password.take()  # out of the environment, before a process is made that would inherit it
     keep_private(settings.data_dir, settings.data_dir / "files")
     with _locked(settings.data_dir), LaunchedAhead(spark_options(settings)) as launch:
