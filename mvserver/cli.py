@@ -71,9 +71,10 @@ def _check(options: argparse.Namespace) -> int:
 def _init(options: argparse.Namespace) -> int:
     settings = _settings(options)
     from mvserver import first_password
-    from mvserver.private_files import keep_private
+    from mvserver.private_files import keep_private, refusing_unusable
 
-    keep_private(settings.data_dir, settings.data_dir / "files")
+    with refusing_unusable(settings.data_dir):
+        keep_private(settings.data_dir, settings.data_dir / "files")
     password = first_password.take() or _asked_password()
     role = first_password.initialize(settings.data_dir, password, settings.password_encryption)
     print(f'the password of role "{role}" is set in {settings.data_dir}')

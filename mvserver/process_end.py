@@ -19,7 +19,7 @@ START_ANEW = -1
 
 def tell_of_crashes() -> None:
     """A library that crashes ends the process; where each thread was is then in the log, without values."""
-    faulthandler.enable()
+    faulthandler.enable(2)
 
 
 def end_at_once(code: int) -> NoReturn:

@@ -34,6 +34,7 @@ from mvserver.java_functions.jars import JarFolder
 from mvserver.pgcatalog.snapshot import CatalogSnapshot
 from mvserver.pgwire.tls import Tls
 from mvserver.plugins import load_extensions, load_rewriter
+from mvserver.private_files import refusing_unusable
 from mvserver.process_end import START_ANEW, end_at_once
 from mvserver.routing import lookup, ports
 from mvserver.routing.functions import KnownFunctions
@@ -205,8 +206,9 @@ class Rooms:
     ) -> None:
         rewriter, extensions = load_rewriter(settings.rewriter), load_extensions(settings.extensions)
         data = settings.data_dir
-        for folder in (data / "files", settings.store_config_dir, settings.jar_dir):
-            folder.mkdir(parents=True, exist_ok=True)
+        with refusing_unusable(data):
+            for folder in (data / "files", settings.store_config_dir, settings.jar_dir):
+                folder.mkdir(parents=True, exist_ok=True)
         self.catalog = Catalog.open(data / "catalog.db", settings.secrets_key_file)
         self._close.callback(self.catalog.close)
         self.catalog.seal_all()
