@@ -17,6 +17,7 @@ import pytest
 from py4j.clientserver import PythonParameters
 
 from mvserver.streaming.spark.callbacks import CallbackServer
+from tests.streaming.few_descriptors import none_left
 
 _WAIT_S = 30.0
 
@@ -58,13 +59,9 @@ def test_calls_go_on_when_descriptors_are_to_be_had_again(caplog: pytest.LogCapt
     """py4j's server ended at the first connection that it could not take, and no query got a batch any more."""
     caplog.set_level(logging.WARNING)
     with called() as server, socket.socket() as first, socket.socket() as second:
-        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-        resource.setrlimit(resource.RLIMIT_NOFILE, (3, hard))
-        try:
+        with none_left():
             first.connect(("127.0.0.1", server.get_listening_port()))
             wait_for(lambda: "Too many open files" in caplog.text)
-        finally:
-            resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
         wait_for(lambda: len(server.taken) == 1)
         second.connect(("127.0.0.1", server.get_listening_port()))
         wait_for(lambda: len(server.taken) == 2)
