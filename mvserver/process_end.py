@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import faulthandler
 import logging
 import os
@@ -25,8 +26,9 @@ def tell_of_crashes() -> None:
 def end_at_once(code: int) -> NoReturn:
     """Ends the process without a word to whatever still runs in it; with START_ANEW its program begins again."""
     logging.shutdown()
-    sys.stdout.flush()
-    sys.stderr.flush()
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(OSError):  # nobody reads it, or its disk is full: the end is the same
+            stream.flush()
     if code == START_ANEW:
         for number in (signal.SIGTERM, signal.SIGINT):  # an event loop that stands still would not hear them
             signal.signal(number, signal.SIG_DFL)

@@ -86,3 +86,19 @@ def test_a_crash_tells_where_each_thread_was(tmp_path: Path) -> None:
     assert ended.returncode == -signal.SIGABRT
     assert "Fatal Python error: Aborted" in ended.stderr
     assert "in _serve" in ended.stderr
+
+
+_UNHEARD = """
+from mvserver import process_end
+from mvserver.observability import announce
+announce("mvserver ready")  # it stays in the buffer, and the end tries once more
+process_end.end_at_once(3)
+"""
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="the system has no full device")
+def test_a_log_that_cannot_be_written_stops_no_start_and_no_end() -> None:
+    """A full disk behind standard output ended the server at its ready line, and kept it from beginning anew."""
+    with Path("/dev/full").open("w") as full:
+        ended = subprocess.run([sys.executable, "-c", _UNHEARD], stdout=full, stderr=full, timeout=60, check=False)
+    assert ended.returncode == 3
