@@ -100,5 +100,8 @@ process_end.end_at_once(3)
 def test_a_log_that_cannot_be_written_stops_no_start_and_no_end() -> None:
     """A full disk behind standard output ended the server at its ready line, and kept it from beginning anew."""
     with Path("/dev/full").open("w") as full:
-        ended = subprocess.run([sys.executable, "-c", _UNHEARD], stdout=full, stderr=full, timeout=60, check=False)
+        ended = subprocess.run(
+            [sys.executable, "-c", _UNHEARD],
+            stdout=full, stderr=full, timeout=60, check=False, env={**os.environ, "PYTHONUNBUFFERED": ""},
+        )  # fmt: skip
     assert ended.returncode == 3
