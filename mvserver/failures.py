@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import logging
 import secrets
 
@@ -19,6 +20,9 @@ def as_sql_error(error: Exception) -> SqlError:
     if isinstance(error, (MemoryError, pa.ArrowMemoryError)):
         _LOG.error("out of memory", exc_info=error)
         return SqlError(sqlstates.OUT_OF_MEMORY, "out of memory")
+    wanting = want_of_files(error)
+    if wanting is not None:
+        return wanting
     if isinstance(error, RecursionError):
         _LOG.error("a statement is nested too deeply", exc_info=error)
         return SqlError(sqlstates.STATEMENT_TOO_COMPLEX, "stack depth limit exceeded")
@@ -26,4 +30,16 @@ def as_sql_error(error: Exception) -> SqlError:
     _LOG.error("internal error %s", reference, exc_info=error)
     return SqlError(
         sqlstates.INTERNAL_ERROR, "internal error", hint=f"The server's log has the details under {reference}."
+    )
+
+
+def want_of_files(error: Exception) -> SqlError | None:
+    """53000 where the process, or the system, has as many files and sockets open as it may; None for other errors."""
+    if not isinstance(error, OSError) or error.errno not in (errno.EMFILE, errno.ENFILE):
+        return None
+    _LOG.error("no more files can be opened: %s", error)
+    return SqlError(
+        sqlstates.INSUFFICIENT_RESOURCES,
+        "the server cannot open more files at the moment",
+        hint="Try again when there are fewer clients. The operator may raise the server's limit (ulimit -n).",
     )

@@ -17,7 +17,7 @@ import pytest
 from py4j.clientserver import PythonParameters
 
 from mvserver.streaming.spark.callbacks import CallbackServer
-from tests.streaming.few_descriptors import none_left
+from tests.services.few_descriptors import none_left
 
 _WAIT_S = 30.0
 

@@ -15,7 +15,7 @@ from pyspark import util
 from pyspark.errors import PySparkRuntimeError
 
 from mvserver.streaming.spark.results import be_patient
-from tests.streaming.few_descriptors import none_left
+from tests.services.few_descriptors import none_left
 
 _WAIT_S = 30.0
 
