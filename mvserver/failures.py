@@ -13,6 +13,8 @@ from mvserver.errors import SqlError
 
 _LOG = logging.getLogger(__name__)
 
+_NO_THREAD = "can't start new thread"  # Python's words, which has no class of errors for it
+
 
 def as_sql_error(error: Exception) -> SqlError:
     if isinstance(error, SqlError):
@@ -20,7 +22,7 @@ def as_sql_error(error: Exception) -> SqlError:
     if isinstance(error, (MemoryError, pa.ArrowMemoryError)):
         _LOG.error("out of memory", exc_info=error)
         return SqlError(sqlstates.OUT_OF_MEMORY, "out of memory")
-    wanting = want_of_files(error)
+    wanting = want_of_resources(error)
     if wanting is not None:
         return wanting
     if isinstance(error, RecursionError):
@@ -33,13 +35,17 @@ def as_sql_error(error: Exception) -> SqlError:
     )
 
 
-def want_of_files(error: Exception) -> SqlError | None:
-    """53000 where the process, or the system, has as many files and sockets open as it may; None for other errors."""
-    if not isinstance(error, OSError) or error.errno not in (errno.EMFILE, errno.ENFILE):
+def want_of_resources(error: Exception) -> SqlError | None:
+    """53000 where the process, or the system, has all files, sockets or threads that it may have; else None."""
+    if isinstance(error, OSError) and error.errno in (errno.EMFILE, errno.ENFILE):
+        what, limit = "open more files", "ulimit -n"
+    elif isinstance(error, RuntimeError) and str(error) == _NO_THREAD:
+        what, limit = "start more threads", "ulimit -u, or that of the container"
+    else:
         return None
-    _LOG.error("no more files can be opened: %s", error)
+    _LOG.error("the server cannot %s: %s", what, error)
     return SqlError(
         sqlstates.INSUFFICIENT_RESOURCES,
-        "the server cannot open more files at the moment",
-        hint="Try again when there are fewer clients. The operator may raise the server's limit (ulimit -n).",
+        f"the server cannot {what} at the moment",
+        hint=f"Try again when there are fewer clients. The operator may raise the server's limit ({limit}).",
     )
