@@ -7,8 +7,7 @@ import os
 import resource
 import socket
 import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from types import SimpleNamespace
 from typing import Any
@@ -18,8 +17,7 @@ from py4j.clientserver import PythonParameters
 
 from mvserver.streaming.spark.callbacks import CallbackServer
 from tests.services.few_descriptors import none_left
-
-_WAIT_S = 30.0
+from tests.serving.kept import until
 
 
 class Called(CallbackServer):
@@ -48,23 +46,16 @@ def called() -> Iterator[Called]:
             taken.close()
 
 
-def wait_for(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + _WAIT_S
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
-
-
 def test_calls_go_on_when_descriptors_are_to_be_had_again(caplog: pytest.LogCaptureFixture) -> None:
     """py4j's server ended at the first connection that it could not take, and no query got a batch any more."""
     caplog.set_level(logging.WARNING)
     with called() as server, socket.socket() as first, socket.socket() as second:
         with none_left():
             first.connect(("127.0.0.1", server.get_listening_port()))
-            wait_for(lambda: "Too many open files" in caplog.text)
-        wait_for(lambda: len(server.taken) == 1)
+            until(lambda: "Too many open files" in caplog.text)
+        until(lambda: len(server.taken) == 1)
         second.connect(("127.0.0.1", server.get_listening_port()))
-        wait_for(lambda: len(server.taken) == 2)
+        until(lambda: len(server.taken) == 2)
 
 
 def test_its_descriptor_may_have_any_number() -> None:
@@ -80,6 +71,6 @@ def test_its_descriptor_may_have_any_number() -> None:
             held.callback(os.close, descriptor)
             with called() as server:
                 client.connect(("127.0.0.1", server.get_listening_port()))
-                wait_for(lambda: len(server.taken) == 1)
+                until(lambda: len(server.taken) == 1)
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))

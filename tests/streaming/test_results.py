@@ -5,8 +5,6 @@ from __future__ import annotations
 import logging
 import socket
 import threading
-import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -16,15 +14,9 @@ from pyspark.errors import PySparkRuntimeError
 
 from mvserver.streaming.spark.results import be_patient
 from tests.services.few_descriptors import none_left
+from tests.serving.kept import until
 
 _WAIT_S = 30.0
-
-
-def wait_for(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + _WAIT_S
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
 
 
 def test_a_result_waits_for_a_descriptor(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -40,7 +32,7 @@ def test_a_result_waits_for_a_descriptor(tmp_path: Path, caplog: pytest.LogCaptu
         fetching = threading.Thread(target=lambda: found.append(util.local_connect_and_auth(path, None)))
         with none_left():
             fetching.start()
-            wait_for(lambda: "Too many open files" in caplog.text or not fetching.is_alive())
+            until(lambda: "Too many open files" in caplog.text or not fetching.is_alive())
             assert not found
         fetching.join(_WAIT_S)
         ((file, connection),) = found
