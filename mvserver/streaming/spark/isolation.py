@@ -7,7 +7,8 @@ and outlive the server.
 
 Who has killed the server, or the JVM, is not known. A large batch takes long, and is under way whenever somebody does:
 that makes the next ones small, and no more is held against it. A small batch is over soon, so that three ends at the
-same one are its own doing.
+same one are its own doing. Somebody who kills the server does so while nothing is evaluated, too. Such an end takes
+back what other ends of the server have spoken against small batches: in a JVM that has just begun they take long.
 """
 
 from __future__ import annotations
@@ -134,7 +135,10 @@ class Isolation:
         self._lock = threading.Lock()
         self._turn = threading.Lock()  # of those on probation
         self._suspicions: dict[tuple[str, str], Suspicion] = _read(self._notes)
-        self._note(self._register.left, "the server ended", server_ends=1)
+        if self._register.left:
+            self._note(self._register.left, "the server ended", server_ends=1)
+        elif self._register.was_killed:
+            self._take_back()
 
     # --- the JVM has ended ------------------------------------------------------------------------------------------
     def spark_ended(self, cause: str, *, crashed: bool) -> None:
@@ -161,6 +165,18 @@ class Isolation:
                 )  # fmt: skip
                 _log.warning("%s while a batch of %s was evaluated%s", cause, batch.source, _at(batch))
             self._write()
+
+    def _take_back(self) -> None:
+        """The server ended, and nothing was under way."""
+        with self._lock:
+            innocent = {
+                key: replace(each, small_server_ends=0)
+                for key, each in self._suspicions.items()
+                if each.small_server_ends and not each.is_guilty
+            }
+            self._suspicions |= innocent
+            if innocent:
+                self._write()
 
     # --- before and after a batch -----------------------------------------------------------------------------------
     def on_probation(self, source: str) -> bool:
