@@ -16,6 +16,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
+from itertools import chain
 
 import pyarrow as pa
 
@@ -54,7 +55,6 @@ from mvserver.streaming.watching.history_reader import HistoryReader
 from mvserver.streaming.watching.watched_views import HistoryStatus, WatchedViews
 from mvserver.views.targets import Target
 from mvserver.visible_rows import VisibleRows
-from spark_sinks.duckdb.ledger.ledger import SubscriberRow
 
 
 class Engine:
@@ -66,7 +66,7 @@ class Engine:
         self._failures = 0  # of queries, since the start; under a lock of its own, since those who fail hold others
         self._failures_lock = threading.Lock()
         self._stopped = False  # nothing is taken up any more
-        self._awaited: dict[str, int] = {}  # queries that cannot be taken up yet, with the thread that will do it
+        self._awaited: dict[str, int] = {}  # queries that cannot begin yet, with the thread that waits for them
         self._isolation = Isolation(services.spark.work_directory)
         process = partial(SparkProcess, launch=services.launch, awaited=lambda: bool(self._queries.all()))
         self._spark = SparkSupervisor(services.spark, services.supervision, self._isolation, process)
@@ -150,8 +150,8 @@ class Engine:
         self._ended.wait_own(limits.FORGET_WAIT_S)
 
     def _reconcile(self) -> Sequence[str]:
-        """Returns what has to end before new queries can be taken up. Whoever meets them first waits for that, and
-        comes again; statements about others go on meanwhile."""
+        """Returns what has to end before queries can begin. Whoever meets them first waits for that, and comes again;
+        statements about others go on meanwhile."""
         queries = self._queries
         with queries.changing():
             if self._stopped:
@@ -165,14 +165,16 @@ class Engine:
                 self._isolation.pardon([each for each in dropped.sources if not self._sources.is_read(each)])
             if any(queries.get(query_id) is None for query_id in wanted):
                 self._ended.wait_own(limits.FORGET_WAIT_S)  # of a query that takes the place of another
-            self._awaited = {query_id: thread for query_id, thread in self._awaited.items() if query_id in wanted}
-            ending: list[str] = []
+            hindered: dict[str, Sequence[str]] = {}
             rows = {row.query_id: row for row in self._services.writer.ledger_subscribers()}
             self._begin_renewals()
             for query in wanted.values():
                 known = queries.get(query.id)
+                if awaited := self._awaits(known, query):
+                    hindered[query.id] = awaited
+                    continue
                 if known is None:
-                    ending += self._take_up_new(query, rows.get(query.id))
+                    queries.put(self._start_up.adopt(query, rows.get(query.id)))
                 elif known.ending is not None:
                     self._renew(known, query)
                 elif query.desired_state == "terminated" and known.query.desired_state != "terminated":
@@ -183,16 +185,18 @@ class Engine:
                     known.query = query
             group_applications(queries.all())
             self._orphan_clean_up.sweep({**wanted, **self._push_states.queries})
-            return ending
+            this_thread = threading.get_ident()
+            self._awaited = {query_id: self._awaited.get(query_id, this_thread) for query_id in hindered}
+            waiting = [ids for query_id, ids in hindered.items() if self._awaited[query_id] == this_thread]
+            return list(chain.from_iterable(waiting))
 
-    def _take_up_new(self, query: Query, row: SubscriberRow | None) -> Sequence[str]:
-        """What this thread has to wait for first."""
-        if awaited := self._start_up.awaits(query):
-            waits = self._awaited.setdefault(query.id, threading.get_ident())
-            return awaited if waits == threading.get_ident() else ()
-        self._awaited.pop(query.id, None)
-        self._queries.put(self._start_up.adopt(query, row))
-        return ()
+    def _awaits(self, known: RunningQuery | None, query: Query) -> Sequence[str]:
+        """What has to end before a query can begin, or begin again."""
+        if known is None:
+            return self._start_up.awaits(query)
+        runs_again = query.desired_state == "running" and known.query.desired_state == "terminated"
+        is_hindered = runs_again and known.ending is None and self._ended.is_ending(query.id)
+        return [query.id] if is_hindered else ()
 
     def _take_up(self, known: RunningQuery) -> bool:
         """Of a store that was changed. True where nothing is left to do: it may have been dropped, too."""

@@ -173,6 +173,41 @@ def test_what_is_dropped_while_it_waits_for_what_is_ending_is_never_begun(
     assert not any(row.query_id == made.id for row in rooms.writer.ledger_subscribers())
 
 
+def test_a_query_runs_again_when_what_it_wrote_by_has_ended_and_others_go_on(rooms: Rooms) -> None:
+    engine, query_id = rooms.engine, _query_of(rooms, "keyed")[1]
+
+    def wanted(state: str) -> None:
+        with rooms.catalog.transaction():
+            rooms.catalog.queries.set_desired_state(query_id, state)
+
+    wanted("terminated")
+    engine.reconcile()
+    answers = threading.Event()
+    engine._ended.end(query_id, lambda: _wait(answers.is_set))  # as a sink whose store says nothing
+    engine._ended.wait_own(0)
+    wanted("running")
+    starting = threading.Thread(target=engine.reconcile)
+    starting.start()
+    _wait(lambda: query_id in engine._awaited)
+    other = threading.Thread(target=engine.reconcile)
+    other.start()
+    other.join(_WITHIN_S / 2)
+    assert (other.is_alive(), starting.is_alive()) == (False, True)
+    assert engine.status(query_id).state is QueryState.TERMINATED
+    wanted("terminated")
+    engine.reconcile()
+    assert not engine._awaited
+    wanted("running")
+    other = threading.Thread(target=engine.reconcile)
+    other.start()
+    _wait(lambda: query_id in engine._awaited)
+    answers.set()
+    for thread in (starting, other):
+        thread.join(_WITHIN_S)
+        assert not thread.is_alive()
+    assert engine.status(query_id).state is not QueryState.TERMINATED
+
+
 def _change_store(rooms: Rooms, name: str) -> None:
     with rooms.catalog.transaction():
         store = rooms.catalog.stores.get(name)
