@@ -124,7 +124,12 @@ def test_a_view_over_what_is_ending_is_made_and_other_statements_go_on(
         making = threading.Thread(target=engine.reconcile)
         making.start()
         _wait(lambda: made.id in engine._awaited)
-        others = threading.Thread(target=lambda: (engine.restart(other), engine.reconcile()))
+
+        def change_others() -> None:
+            engine.restart(other)
+            engine.reconcile()
+
+        others = threading.Thread(target=change_others)
         others.start()
         others.join(_WITHIN_S / 2)
         waited = others.is_alive()
