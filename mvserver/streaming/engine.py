@@ -16,6 +16,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
+from itertools import chain
 
 import pyarrow as pa
 
@@ -47,7 +48,7 @@ from mvserver.streaming.running_queries import RunningQueries
 from mvserver.streaming.spark.guard import Guarded
 from mvserver.streaming.spark.isolation import Isolation
 from mvserver.streaming.spark.options import local_slots
-from mvserver.streaming.spark.process import SparkProcess
+from mvserver.streaming.spark.process import SHUTTING_DOWN, SparkProcess
 from mvserver.streaming.spark.session import SparkGate
 from mvserver.streaming.spark.supervisor import SparkSupervisor
 from mvserver.streaming.watching.history_reader import HistoryReader
@@ -65,6 +66,7 @@ class Engine:
         self._failures = 0  # of queries, since the start; under a lock of its own, since those who fail hold others
         self._failures_lock = threading.Lock()
         self._stopped = False  # nothing is taken up any more
+        self._awaited: dict[str, int] = {}  # queries that cannot begin yet, with the thread that waits for them
         self._isolation = Isolation(services.spark.work_directory)
         process = partial(SparkProcess, launch=services.launch, awaited=lambda: bool(self._queries.all()))
         self._spark = SparkSupervisor(services.spark, services.supervision, self._isolation, process)
@@ -93,7 +95,7 @@ class Engine:
         self._sources = SourcePipelines(
             services, pipeline_services, pipelines, self._pushes, self._histories, self._ended
         )
-        self._renewals = Renewals(self._services, self._sources, self._ended, self._reconcile)
+        self._renewals = Renewals(self._services, self._sources, self._ended, self._take_up)
         derived = DerivedSources(pipeline_services, pipelines, self._sources.of_scan)
         self._watched = WatchedViews(
             services.writer,
@@ -143,14 +145,17 @@ class Engine:
 
     # --- StreamingEngine --------------------------------------------------------------------------------------------
     def reconcile(self) -> None:
-        self._reconcile()
-        self._ended.wait_own(limits.FORGET_WAIT_S)  # outside of the turn
+        while ending := self._reconcile():
+            self._sources.wait_ended(ending)  # outside of the turn, like the other wait
+        self._ended.wait_own(limits.FORGET_WAIT_S)
 
-    def _reconcile(self) -> None:
+    def _reconcile(self) -> Sequence[str]:
+        """Returns what has to end before queries can begin. Whoever meets them first waits for that, and comes again;
+        statements about others go on meanwhile."""
         queries = self._queries
         with queries.changing():
             if self._stopped:
-                return
+                return ()
             self._pushes.reconcile()
             self._push_states.reconcile()
             wanted = {query.id: query for query in self._services.catalog.queries.all()}
@@ -160,10 +165,14 @@ class Engine:
                 self._isolation.pardon([each for each in dropped.sources if not self._sources.is_read(each)])
             if any(queries.get(query_id) is None for query_id in wanted):
                 self._ended.wait_own(limits.FORGET_WAIT_S)  # of a query that takes the place of another
+            hindered: dict[str, Sequence[str]] = {}
             rows = {row.query_id: row for row in self._services.writer.ledger_subscribers()}
             self._begin_renewals()
             for query in wanted.values():
                 known = queries.get(query.id)
+                if awaited := self._awaits(known, query):
+                    hindered[query.id] = awaited
+                    continue
                 if known is None:
                     queries.put(self._start_up.adopt(query, rows.get(query.id)))
                 elif known.ending is not None:
@@ -176,6 +185,23 @@ class Engine:
                     known.query = query
             group_applications(queries.all())
             self._orphan_clean_up.sweep({**wanted, **self._push_states.queries})
+            this_thread = threading.get_ident()
+            self._awaited = {query_id: self._awaited.get(query_id, this_thread) for query_id in hindered}
+            waiting = [ids for query_id, ids in hindered.items() if self._awaited[query_id] == this_thread]
+            return list(chain.from_iterable(waiting))
+
+    def _awaits(self, known: RunningQuery | None, query: Query) -> Sequence[str]:
+        """What has to end before a query can begin, or begin again."""
+        if known is None:
+            return self._start_up.awaits(query)
+        runs_again = query.desired_state == "running" and known.query.desired_state == "terminated"
+        is_hindered = runs_again and known.ending is None and self._ended.is_ending(query.id)
+        return [query.id] if is_hindered else ()
+
+    def _take_up(self, known: RunningQuery) -> bool:
+        """Of a store that was changed. True where nothing is left to do: it may have been dropped, too."""
+        self.reconcile()
+        return self._stopped or self._queries.get(known.query.id) is not known
 
     def _begin_renewals(self) -> None:
         """Of the queries whose stores were changed."""
@@ -186,10 +212,18 @@ class Engine:
         """As soon as what it has by its stores' former properties has ended."""
         if self._renewals.is_over(known):
             with self._queries.replacing(query.id):
-                self._queries.put(self._start_up.adopt(query, self._services.ledger_row(query.id)))
+                row = self._services.ledger_row(query.id)
+                self._queries.put(self._start_up.adopt(query, row, rebuilt=known.rebuilt))
+
+    def _refuse_stopped(self) -> None:
+        """57P01 for what would begin something behind the engine's end: nobody would stop it. In the turn."""
+        if self._stopped:
+            raise SqlError(sqlstates.ADMIN_SHUTDOWN, SHUTTING_DOWN)
 
     def restart(self, query_id: str, *, skip_rejected: bool = False) -> None:
+        self._wait_to_restart(query_id)
         with self._queries.changing():
+            self._refuse_stopped()
             known = self._known(query_id)
             refuse_renewed(known)
             known.refuse_held()
@@ -200,11 +234,20 @@ class Engine:
             query = self._services.catalog.queries.get(query_id)
             if known.pipeline is None and known.sink is None:
                 with self._queries.replacing(query_id):
-                    self._queries.put(self._start_up.adopt(query, self._services.ledger_row(query_id)))
+                    row = self._services.ledger_row(query_id)
+                    self._queries.put(self._start_up.adopt(query, row, rebuilt=known.rebuilt))
                 group_applications(self._queries.all())
                 return
             self._run_again(known, skip_rejected=skip_rejected)
             known.query = query
+
+    def _wait_to_restart(self, query_id: str) -> None:
+        """For what has to end first. Not in the turn: others go on."""
+        known = self._queries.get(query_id)
+        if known is not None:
+            refuse_renewed(known)
+            self._ended.wait_ended(query_id)
+            self._sources.wait_ended(self._start_up.awaits(known.query))
 
     def _terminate(self, known: RunningQuery) -> None:
         known.terminate()
@@ -222,6 +265,7 @@ class Engine:
 
     def _refresh(self, query_id: str) -> None:
         with self._queries.changing(), self._queries.replacing(query_id):
+            self._refuse_stopped()
             known = self._known(query_id)
             refuse_renewed(known)
             if known.subscriber is None or known.pipeline is None:
@@ -237,13 +281,14 @@ class Engine:
                 return
             known.derived.ask_remaining(known.query.start_position)  # before anything of it goes
             query = self._services.next_version(known.query)
+            renewed = RunningQuery(query, store_versions=known.store_versions, rebuilt=True)
             try:
                 self._orphan_clean_up.drop(known)
             except Exception as error:  # nothing of it reads any more: RESTART builds it
-                self._queries.put(RunningQuery(query, store_versions=known.store_versions, broken=words_of(error)))
+                renewed.broken = words_of(error)
+                self._queries.put(renewed)
                 raise
             self._ended.wait_ended(query_id)  # what it writes is told from what the new one will
-            renewed = RunningQuery(query, store_versions=known.store_versions)
             self._queries.put(renewed)
             self._start_up.rebuild_derived(renewed)
             group_applications(self._queries.all())
@@ -261,7 +306,9 @@ class Engine:
         return json.dumps(self._services.stores.client(store).position(entity, starting), sort_keys=True)
 
     def subscribe(self, plan: ContinuousPlan, start_position: str) -> LiveRows:
+        self._sources.wait_ended(self._sources.ending(plan))
         with self._queries.turn:
+            self._refuse_stopped()
             self._pushes.check_room(len(self._push_states))
             if not is_plain(plan):
                 return self._push_states.open(plan, start_position)
@@ -364,6 +411,13 @@ class Engine:
     def _known(self, query_id: str) -> RunningQuery:
         """In the turn of a statement."""
         known = self._queries.get(query_id)
+        if known is None and query_id in self._awaited:
+            raise SqlError(
+                sqlstates.OBJECT_IN_USE,
+                f'query "{query_id}" is about to begin',
+                detail="What has read the same before has not ended yet.",
+                hint="Try again.",
+            )
         if known is None:
             raise _unknown(query_id)
         return known

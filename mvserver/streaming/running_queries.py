@@ -1,9 +1,10 @@
 """The continuous queries that run, by id: statements change them in turn, and anybody may ask for one meanwhile.
 
 A statement that restarts a query waits for its threads, and for Spark as long as that hangs; one that drops it, or that
-changes its store, leaves that to a thread (``EndedReaders``), since a store may not answer. So there are two locks. The
-``turn`` lets one statement at a time change the queries, and is held while threads are joined. The other lock is held
-for a look at the table only. Whoever asks for a query never waits for the turn.
+changes its store, leaves that to a thread (``EndedReaders``), since a store may not answer. One that begins to read the
+same anew waits for that thread without the turn. So there are two locks. The ``turn`` lets one statement at a time
+change the queries, and is held while threads are joined. The other lock is held for a look at the table only. Whoever
+asks for a query never waits for the turn.
 """
 
 from __future__ import annotations

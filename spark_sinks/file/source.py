@@ -117,13 +117,15 @@ class FileReader:
         with self._lock:
             if fresh and (known := self._journal.leading(set(left_out))):
                 return {"seq": known}
-            if time.time() - position.get("at", 0.0) < _JUST_NOW_S:
-                left_out += self._gone_before(set(left_out))
+            journaled = list(self._journal.names)
+        if time.time() - position.get("at", 0.0) < _JUST_NOW_S:
+            left_out += self._gone_before(set(left_out), journaled)
         return {"seq": 0, "without": left_out} if left_out else {"seq": 0}
 
-    def _gone_before(self, listed: Container[str]) -> Sequence[str]:
-        """Files that others have read, and that were gone when the ``listed`` ones were there."""
-        unlisted = [name for name in self._journal.names if name not in listed]
+    def _gone_before(self, listed: Container[str], journaled: Sequence[str]) -> Sequence[str]:
+        """Files that others have read, and that were gone when the ``listed`` ones were there. What others read during
+        the look, which no batch waits for, may have come behind it and is none of them."""
+        unlisted = [name for name in journaled if name not in listed]
         there = {file.name for file in self._files.look()} if unlisted else set()
         return [name for name in unlisted if name not in there]
 

@@ -176,6 +176,41 @@ def test_a_batch_does_not_wait_for_a_look_at_files_that_takes_long(
     assert (waited, ends) == (False, [{"seq": 1}, {"seq": 1}])
 
 
+def test_a_batch_does_not_wait_for_a_start_and_its_files_count(
+    tmp_path: Path, reader: FileReader, streams: ExitStack, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The start's look at the files takes long; a file that is read meanwhile was not there, and has not gone."""
+    add(tmp_path, "a.json")
+    streams.enter_context(reader.stream(MagicMock(), {"seq": 0}, records_per_trigger=0))
+    assert shown(tmp_path, 1) == ["a.json"]
+    asked, answered, look = threading.Event(), threading.Event(), DirectoryFiles.look
+    starting: list[threading.Thread] = []
+
+    def late(files: DirectoryFiles, *known: Any) -> Any:
+        found = look(files, *known)
+        if threading.current_thread() in starting:
+            asked.set()
+            answered.wait(FOUND_WITHIN_S)
+        return found
+
+    monkeypatch.setattr(DirectoryFiles, "look", late)
+    starts: list[Any] = []
+    latest = {"before": [], "at": time.time()}
+    starting.append(threading.Thread(target=lambda: starts.append(reader.adopt(latest, fresh=False))))
+    starting[0].start()
+    assert asked.wait(FOUND_WITHIN_S)
+    batch = threading.Thread(target=lambda: reader.batch_end("", 0, {"seq": 0}))
+    batch.start()
+    batch.join(FOUND_WITHIN_S / 2)
+    waited = batch.is_alive()
+    add(tmp_path, "b.json")
+    following = [] if waited else shown(tmp_path, 2)
+    answered.set()
+    for thread in (*starting, batch):
+        thread.join(FOUND_WITHIN_S)
+    assert (waited, following, starts) == (False, ["b.json"], [{"seq": 0}])
+
+
 def test_files_whose_entries_are_cut_during_a_look_wait_again(
     tmp_path: Path, reader: FileReader, streams: ExitStack, monkeypatch: pytest.MonkeyPatch
 ) -> None:

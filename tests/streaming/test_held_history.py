@@ -26,6 +26,7 @@ from mvserver.streaming.queries.held_histories import HeldHistories
 from mvserver.streaming.queries.orphan_clean_up import OrphanCleanUp
 from mvserver.streaming.queries.outgoing import Rows
 from mvserver.streaming.queries.record_form import RecordForm
+from mvserver.streaming.queries.renewals import Renewals
 from mvserver.streaming.queries.running import RunningQuery
 from spark_sinks.base import Position, SourceHealth
 from spark_sinks.duckdb.ledger.ledger import HistoryRow
@@ -412,6 +413,29 @@ def test_a_source_that_has_not_let_go_is_left_to_others(writer: Writer, tmp_path
     wait_until(lambda: store.histories() == [])
     assert store.forgotten == ["t/a"]
     histories.stop()
+
+
+def test_a_renewal_waits_again_where_others_have_read_and_ended_the_same_meanwhile(writer: Writer) -> None:
+    ended, first, second, renewed = EndedReaders(writer, unexpected), *(threading.Event() for _ in range(3))
+    tries: list[bool] = []
+
+    def take_up(known: RunningQuery) -> bool:
+        if not tries:  # a statement had its turn before: it has read by the same pipeline, and ended that
+            ended.end("p", lambda: wait_until(second.is_set))
+        tries.append(renewals.is_over(known))
+        if tries[-1]:
+            renewed.set()
+        return tries[-1]
+
+    none = cast(Any, None)
+    renewals = Renewals(none, none, ended, take_up)
+    ended.end("p", lambda: wait_until(first.is_set))
+    renewals.begin([RunningQuery(cast(Any, SimpleNamespace(id="q")))])
+    first.set()
+    wait_until(lambda: tries == [False])
+    second.set()
+    assert renewed.wait(WITHIN_S)
+    assert tries == [False, True]
 
 
 @dataclass

@@ -302,6 +302,47 @@ def test_kills_of_the_server_during_a_long_first_round_condemn_nobody(tmp_path: 
     assert not refused(Isolation(tmp_path), "a", position, position + 600_000)
 
 
+def test_kills_of_the_server_also_while_nothing_is_evaluated_condemn_nobody(tmp_path: Path) -> None:
+    """Spark takes its time to come up, so that a small batch does not end in any other life. A server that is stopped
+    in between says nothing of the others' ends."""
+    for _ in range(6):
+        isolation = Isolation(tmp_path)
+        assert not refused(isolation, "a", 5, 6)
+        killed(isolation, "a", 5, 6)
+        Isolation(tmp_path)  # is killed before Spark is up
+    Isolation(tmp_path)
+    for _ in range(limits.SPARK_KILLS_OF_A_BATCH_MAX):
+        isolation = Isolation(tmp_path)
+        assert not refused(isolation, "a", 5, 6)
+        killed(isolation, "a", 5, 6)
+        isolation = Isolation(tmp_path)
+        isolation.close()
+    assert refused(Isolation(tmp_path), "a", 5, 6)
+
+
+def test_kills_at_a_small_batch_that_others_are_evaluated_beside_count_for_half(tmp_path: Path) -> None:
+    """All sources begin again together, so that a kill that comes soon meets the same small batches each time."""
+    for life in range(2 * limits.SPARK_KILLS_OF_A_BATCH_MAX):
+        isolation = Isolation(tmp_path)
+        assert not refused(isolation, "a", 5, 6)
+        killed(isolation, "a", 5, 6)
+        killed(isolation, "b", life, life + 1)
+    isolation = Isolation(tmp_path)
+    assert refused(isolation, "a", 5, 6)
+    assert not refused(isolation, "b", 0, 6)
+
+
+def test_kills_while_only_others_are_evaluated_take_back_what_is_held_against_a_small_batch(tmp_path: Path) -> None:
+    """Each of the others has begun anew, so that it is not suspect itself."""
+    for life in range(6):
+        for _ in range(2):
+            isolation = Isolation(tmp_path)
+            assert not refused(isolation, "a", 5, 6)
+            killed(isolation, "a", 5, 6)
+        killed(Isolation(tmp_path), "b", life, life + 1)
+    assert not refused(Isolation(tmp_path), "a", 5, 6)
+
+
 def test_kills_of_spark_during_a_long_first_round_condemn_nobody(tmp_path: Path) -> None:
     isolation = Isolation(tmp_path)
     for _ in range(2):

@@ -186,10 +186,12 @@ class PushQueries:
         if pipeline.subscribers or self._pipelines.get(pipeline.id) is not pipeline:
             return
         del self._pipelines[pipeline.id]
-        self._ending[pipeline.id] = threading.Event()
-        threading.Thread(target=self._end, args=(pipeline,), name=f"end-{pipeline.id[:8]}", daemon=True).start()
+        ended = threading.Event()
+        self._ending = {key: event for key, event in self._ending.items() if not event.is_set()} | {pipeline.id: ended}
+        name = f"end-{pipeline.id[:8]}"
+        threading.Thread(target=self._end, args=(pipeline, ended), name=name, daemon=True).start()
 
-    def _end(self, pipeline: Pipeline) -> None:
+    def _end(self, pipeline: Pipeline, ended: threading.Event) -> None:
         try:
             pipeline.stop()
             if self._writer.is_subscribed(pipeline.id):  # by a query that could not be set up
@@ -201,7 +203,10 @@ class PushQueries:
         except Exception:  # noqa: BLE001 - logged; nobody waits for its outcome
             _log.exception("the pipeline of a push query could not be ended")
         finally:
-            self._ending[pipeline.id].set()
+            ended.set()
+
+    def is_any_ending(self) -> bool:
+        return any(not event.is_set() for event in self._ending.values())
 
     def is_ending(self, pipeline_id: str) -> bool:
         """Whether a pipeline is about to be forgotten by itself."""
@@ -213,4 +218,3 @@ class PushQueries:
         ending = self._ending.get(pipeline_id)
         if ending is not None:
             ending.wait()
-            self._ending.pop(pipeline_id, None)

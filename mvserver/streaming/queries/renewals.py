@@ -30,8 +30,13 @@ class Renewals:
     """All calls are made in the turn of a statement. ``take_up`` is called behind it, when a query has ended."""
 
     def __init__(
-        self, services: EngineServices, sources: SourcePipelines, ended: EndedReaders, take_up: Callable[[], None]
+        self,
+        services: EngineServices,
+        sources: SourcePipelines,
+        ended: EndedReaders,
+        take_up: Callable[[RunningQuery], bool],
     ) -> None:
+        """``take_up`` says False where the query has still to wait for something that ends."""
         self._services = services
         self._sources = sources
         self._ended = ended
@@ -46,23 +51,23 @@ class Renewals:
             else:
                 ending = (*self._end_reading(known), *self._end_writing(known))
             known.ending = ending
-            self._ended.end(f"{known.query.id}{_RENEWAL}", partial(self._finish, ending))
+            self._ended.end(f"{known.query.id}{_RENEWAL}", partial(self._finish, known))
 
     def is_over(self, known: RunningQuery) -> bool:
         return not any(map(self._ended.is_ending, known.ending or ()))
 
-    def _finish(self, ending: Sequence[str]) -> None:
-        """Tried again as long as something else hinders it: nobody else will take the query up."""
-        for each in ending:
-            self._ended.wait_ended(each)
+    def _finish(self, known: RunningQuery) -> None:
+        """Tried again as long as something else hinders it: nobody else will take the query up. Others may meanwhile
+        have read the same, and end that."""
         for pause_s in chain(_PAUSES_S, repeat(_PAUSES_S[-1])):
+            for each in known.ending or ():
+                self._ended.wait_ended(each)
             try:
-                self._take_up()
+                if self._take_up(known):
+                    return
             except Exception:  # noqa: BLE001 - told in the log
                 _log.exception("queries of a changed store could not be taken up again")
                 time.sleep(pause_s)
-            else:
-                return
 
     def _end_writing(self, known: RunningQuery) -> Sequence[str]:
         writing = known.sink or known.relay

@@ -47,6 +47,7 @@ class RunningQuery:
     derived: DerivedSource | None = None  # what is below it, where its scan is a join
     forget_output: Callable[[], None] | None = None  # once it is dropped, of one that writes to a stream
     relay: OutboxRelay | None = None  # of a query that writes to a changelog
+    rebuilt: bool = False  # has lost its state to a REFRESH: whatever its sources still have is all that it needs
 
     @property
     def feeds(self) -> Sequence[Feed]:
@@ -115,8 +116,11 @@ class RunningQuery:
 
     def status(self, spark: SparkState) -> QueryStatus:
         status = self._status(spark)
-        is_over = self.query.desired_state == "terminated" or status.state is QueryState.FAILED
-        if self.ending is None or is_over:
+        if self.ending is None:
+            return status
+        if self.query.desired_state == "terminated":  # of which what ends was not told
+            return replace(status, state=QueryState.TERMINATED, error=None, caught_up=False)
+        if status.state is QueryState.FAILED:
             return status
         return replace(status, state=QueryState.STALLED, error=_RENEWED, caught_up=False)
 

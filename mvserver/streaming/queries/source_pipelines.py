@@ -12,6 +12,7 @@ from contextlib import contextmanager
 
 from catalog.model import Relation, Store
 from mvserver.compiler.changelogs import CHANGELOG
+from mvserver.compiler.derived import scans
 from mvserver.compiler.plans import ContinuousPlan, Projection, Scan
 from mvserver.streaming.pipeline.held_history import EndedReaders
 from mvserver.streaming.pipeline.pipeline import Pipeline, PipelineServices
@@ -53,14 +54,28 @@ class SourcePipelines:
         found = self._pipelines.get(pipeline_id)
         if found is not None:
             return found, False
-        self._pushes.wait_ended(pipeline_id)
-        self._ended.wait_ended(pipeline_id)
+        self.wait_ended([pipeline_id])  # which was done before, but for what ended since then
         work = self._services.work_directory / pipeline_id
         reader = self._services.stores.reader(store, stream, plan, work)
         self._histories.hold(pipeline_id, store, entity, reader)
         pipeline = Pipeline(pipeline_id, reader, self._pipeline_services)
         self._pipelines[pipeline_id] = pipeline
         return pipeline, self._services.writer.pipeline_position(pipeline_id) is None
+
+    def is_any_ending(self) -> bool:
+        return bool(self._ended.ending) or self._pushes.is_any_ending()
+
+    def ending(self, plan: ContinuousPlan) -> Sequence[str]:
+        """Of the pipelines that a plan needs: those that have to be made, and whose former ones have not ended."""
+        ids = {self._pipeline_id(*self._services.stored(scan.relation_id), scan) for scan in scans(plan.scan)}
+        ends = (self._ended.is_ending, self._pushes.is_ending)
+        return [each for each in ids if each not in self._pipelines and any(is_ending(each) for is_ending in ends)]
+
+    def wait_ended(self, pipeline_ids: Sequence[str]) -> None:
+        """Not in the turn: what ends may wait for a store that does not answer, as long as its requests may take."""
+        for pipeline_id in pipeline_ids:
+            self._pushes.wait_ended(pipeline_id)
+            self._ended.wait_ended(pipeline_id)
 
     def reads(self, store: Store, stream: Relation, scan: Scan) -> bool:
         """Whether there is a pipeline that reads what the scan does."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from catalog.model import Query
 from mvserver import sqlstates
@@ -69,10 +69,23 @@ class StartUp:
         self._derived = derived
         self._pipeline_services = pipeline_services
 
-    def adopt(self, query: Query, row: SubscriberRow | None) -> RunningQuery:
+    def awaits(self, query: Query) -> Sequence[str]:
+        """What is being ended, and has to have ended before the query can be taken up."""
+        if not self._sources.is_any_ending():
+            return ()
+        try:
+            plan = self._services.compile_query(query)
+            if plan.scan.derived is None and not keeps_rows(query, self._services.relation(query.sink_id)):
+                return ()  # it reads for itself
+            return self._sources.ending(plan)
+        except Exception as error:  # noqa: BLE001 - met again, and told, where it is taken up
+            _log.debug("it is not known what query %s reads: %s", query.id, error)
+            return ()
+
+    def adopt(self, query: Query, row: SubscriberRow | None, *, rebuilt: bool = False) -> RunningQuery:
         """``row``: what the ledger has of it. A query that cannot be set up is recorded with the cause. Damage of the
         views' file is no query's own: it is raised, so that the file is set aside."""
-        running = RunningQuery(query)
+        running = RunningQuery(query, rebuilt=rebuilt)
         try:
             running.store_versions = self._services.store_versions(query)
             running.forget_output = self._forgetting(query)
@@ -144,7 +157,7 @@ class StartUp:
         policy = target.plan.scan.error_handling
         return OutputSubscriber(target, version, position, policy, unverified=True, relay=relay)
 
-    def _adopt_derived(self, running: RunningQuery, plan: ContinuousPlan, *, rebuilt: bool = False) -> None:
+    def _adopt_derived(self, running: RunningQuery, plan: ContinuousPlan) -> None:
         """Over a join: its sides go to the pipelines of their sources; a pipeline of its own reads what they make."""
         query, sink = running.query, self._services.relation(running.query.sink_id)
         rows = {row.query_id: row for row in self._services.writer.ledger_subscribers()}
@@ -152,7 +165,7 @@ class StartUp:
         if view_id_of(query) != sink.id:
             target = with_outbox(target) if keeps_rows(query, sink) else sending(target)
             running.relay = self._relay(query, target)
-        made, subscriber = self._derived.attach(query, target, rows, relay=running.relay, rebuilt=rebuilt)
+        made, subscriber = self._derived.attach(query, target, rows, relay=running.relay, rebuilt=running.rebuilt)
         if running.relay is None:
             self._watched.take_up(query, target)
         subscriber.terminated = running.query.desired_state == "terminated"
@@ -164,6 +177,7 @@ class StartUp:
             self._sources.start(pipeline)
         if running.relay is not None:
             running.relay.start()
+        running.rebuilt = False
 
     # --- its rows are written ---------------------------------------------------------------------------------------
     def _adopt_sink(self, running: RunningQuery) -> None:
@@ -286,7 +300,7 @@ class StartUp:
         """The same for a view over a join, of which nothing is left that ran. What hinders it is shown as its cause."""
         try:
             with self._sources.making():
-                self._adopt_derived(renewed, self._services.compile_query(renewed.query), rebuilt=True)
+                self._adopt_derived(renewed, self._services.compile_query(renewed.query))
         except Exception as error:
             self._note_broken(renewed, error)
             raise

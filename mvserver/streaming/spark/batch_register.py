@@ -27,6 +27,7 @@ _log = logging.getLogger(__name__)
 
 _SLOT_BYTES = 1024
 _EMPTY = b"\0"
+_USED = 2  # in the last slot, which has no batch: a server runs, or has not ended in order
 
 
 @dataclass(frozen=True)
@@ -80,11 +81,14 @@ class BatchRegister:
     """Safe for any number of threads."""
 
     def __init__(self, path: Path) -> None:
-        size = limits.BATCHES_IN_PROGRESS_MAX * _SLOT_BYTES
+        size = (limits.BATCHES_IN_PROGRESS_MAX + 1) * _SLOT_BYTES
         self._map = _mapped(path, size)
         self.left = self._read()
         """Those that were under way when the former server ended."""
+        self.was_killed = self._map[size - _SLOT_BYTES] == _USED
+        """Whether that server did not end in order."""
         self._map[:] = bytes(size)
+        self._map[size - _SLOT_BYTES] = _USED
         self._lock = threading.Lock()
         self._free = list(range(limits.BATCHES_IN_PROGRESS_MAX))
         self._under_way: dict[int, tuple[Batch, int | None]] = {}

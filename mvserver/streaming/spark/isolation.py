@@ -7,7 +7,9 @@ and outlive the server.
 
 Who has killed the server, or the JVM, is not known. A large batch takes long, and is under way whenever somebody does:
 that makes the next ones small, and no more is held against it. A small batch is over soon, so that three ends at the
-same one are its own doing.
+same one are its own doing. In a JVM that has just begun it takes long, and so do those beside it. So an end of the
+server counts for half where others were evaluated, too. Somebody who kills the server does so also while nothing, or
+nothing suspect, is evaluated: such an end takes back what other ends of the server have spoken against small batches.
 """
 
 from __future__ import annotations
@@ -38,7 +40,8 @@ _TURN_S = 0.25
 class Suspicion:
     """``crashes``: ends of the JVM by itself; ``kills``: those that somebody else may have caused; ``server_ends``: the
     server ended with the JVM. ``small_kills`` and ``small_server_ends``: those at a batch that was as small as on
-    probation. ``cleared`` is how far its records have been evaluated since."""
+    probation; ``crowded_server_ends``: the same where others were under way beside it. ``cleared`` is how far its
+    records have been evaluated since."""
 
     batch: Batch
     crashes: int = 0
@@ -46,6 +49,7 @@ class Suspicion:
     server_ends: int = 0
     small_kills: int = 0
     small_server_ends: int = 0
+    crowded_server_ends: int = 0
     cause: str = ""
     at: float = 0.0  # when it was last noted, as seconds since 1970
     cleared: Position | None = None
@@ -63,7 +67,8 @@ class Suspicion:
     def is_guilty(self) -> bool:
         if self.crashes >= limits.SPARK_CRASHES_OF_A_BATCH_MAX:
             return True
-        return max(self.crashes + self.small_kills, self.small_server_ends) >= limits.SPARK_KILLS_OF_A_BATCH_MAX
+        server_ends = self.small_server_ends + self.crowded_server_ends / 2
+        return max(self.crashes + self.small_kills, server_ends) >= limits.SPARK_KILLS_OF_A_BATCH_MAX
 
     @property
     def on_probation(self) -> bool:
@@ -72,9 +77,19 @@ class Suspicion:
         return seen >= limits.SPARK_KILLS_OF_A_BATCH_MAX - 1 or self.crashes > 0
 
     def again(
-        self, batch: Batch, cause: str, at: float, *, crashes: int, kills: int, server_ends: int, is_small: bool
+        self,
+        batch: Batch,
+        cause: str,
+        at: float,
+        *,
+        crashes: int,
+        kills: int,
+        server_ends: int,
+        is_small: bool,
+        is_alone: bool,
     ) -> Suspicion:
         """After one more end. Batches on probation are small: the records of the first one stay suspect."""
+        small_ends = server_ends if is_small else 0
         return replace(
             self,
             batch=self.batch if self.on_probation else batch,
@@ -82,7 +97,8 @@ class Suspicion:
             kills=self.kills + kills,
             server_ends=self.server_ends + server_ends,
             small_kills=self.small_kills + (kills if is_small else 0),
-            small_server_ends=self.small_server_ends + (server_ends if is_small else 0),
+            small_server_ends=self.small_server_ends + (small_ends if is_alone else 0),
+            crowded_server_ends=self.crowded_server_ends + (0 if is_alone else small_ends),
             cause=cause,
             at=at,
             cleared=None,
@@ -134,7 +150,12 @@ class Isolation:
         self._lock = threading.Lock()
         self._turn = threading.Lock()  # of those on probation
         self._suspicions: dict[tuple[str, str], Suspicion] = _read(self._notes)
-        self._note(self._register.left, "the server ended", server_ends=1)
+        if self._register.left:
+            self._note(self._register.left, "the server ended", server_ends=1)
+        elif self._register.was_killed:
+            with self._lock:
+                self._take_back()
+                self._write()
 
     # --- the JVM has ended ------------------------------------------------------------------------------------------
     def spark_ended(self, cause: str, *, crashed: bool) -> None:
@@ -152,15 +173,24 @@ class Isolation:
             tried = {
                 each.batch.source for each in self._suspicions.values() if each.on_probation and not each.is_guilty
             }
-            for batch in _distinct(batches):
+            distinct = _distinct(batches)
+            if server_ends and not any(batch.source in tried for batch in distinct):
+                self._take_back()
+            for batch in distinct:
                 known = self._suspicions.get((batch.source, batch.place), Suspicion(batch))
                 when = f"{cause}, {now:%Y-%m-%d %H:%M:%S} UTC"
                 self._suspicions[(batch.source, batch.place)] = known.again(
                     batch, when, now.timestamp(), crashes=crashes, kills=kills, server_ends=server_ends,
-                    is_small=batch.is_small or batch.source in tried,
+                    is_small=batch.is_small or batch.source in tried, is_alone=len(distinct) == 1,
                 )  # fmt: skip
                 _log.warning("%s while a batch of %s was evaluated%s", cause, batch.source, _at(batch))
             self._write()
+
+    def _take_back(self) -> None:
+        """The server ended, and nothing suspect was under way: somebody else ends it. Under the lock."""
+        for key, each in self._suspicions.items():
+            if each.on_probation and not each.is_guilty:
+                self._suspicions[key] = replace(each, small_server_ends=0, crowded_server_ends=0)
 
     # --- before and after a batch -----------------------------------------------------------------------------------
     def on_probation(self, source: str) -> bool:
@@ -264,6 +294,7 @@ class Isolation:
                     "server_ends": each.server_ends,
                     "small_kills": each.small_kills,
                     "small_server_ends": each.small_server_ends,
+                    "crowded_server_ends": each.crowded_server_ends,
                     "cause": each.cause,
                     "at": each.at,
                     "cleared": each.cleared,
@@ -298,6 +329,7 @@ def _read(notes: Path) -> dict[tuple[str, str], Suspicion]:
                 int(each.get("server_ends", 0)),
                 int(each.get("small_kills", 0)),
                 int(each.get("small_server_ends", 0)),
+                int(each.get("crowded_server_ends", 0)),
                 str(each["cause"]),
                 float(each["at"]),
                 each.get("cleared"),
