@@ -74,7 +74,9 @@ def columns_of(
 ) -> Sequence[str] | None:
     """The names of the columns of one of the sources of ``select``; None where they cannot be told."""
     inner = exp.Select(expressions=[exp.Star()])
-    inner.set("from_", exp.From(this=source.copy()))
+    alone = source.copy()
+    alone.set("joins", None)
+    inner.set("from_", exp.From(this=alone))
     whole = with_sources([], select, outer)
     whole.set("expressions", [exp.Star()])
     whole.set("joins", None)

@@ -12,10 +12,11 @@ from catalog.model import Relation
 from mvserver import interrupts, limits, sqlstates
 from mvserver.dialect import binding
 from mvserver.dialect.binding import Bound
-from mvserver.dialect.derived_columns import item_of, sources_of
+from mvserver.dialect.derived_columns import is_plain, item_of
 from mvserver.dialect.duck_text import written
 from mvserver.dialect.functions import casts
 from mvserver.dialect.functions.volatile import changes
+from mvserver.dialect.joins import sources_of
 from mvserver.dialect.pull_query import PullQuery
 from mvserver.dialect.signals import Signal
 from mvserver.dialect.typing import duck_types
@@ -173,13 +174,11 @@ def _is_declared(item: exp.Expr, depth: int) -> bool:
     if not isinstance(item, exp.Column):
         return bool(item.meta.get(casts.DECLARED) or casts.SHOWN_AS in item.meta)
     select = item.find_ancestor(exp.Select)
-    for source in sources_of(select) if select is not None else ():
-        if select is None or (item.table and item.table != source.alias_or_name):
-            continue
-        inner = item_of(source, item.name, select)
-        if inner is not None:
-            return _is_declared(inner.unalias(), depth + 1)
-    return True
+    if select is None:
+        return True
+    sources = [source for source in sources_of(select) if not item.table or item.table == source.alias_or_name]
+    behind = [inner for inner in (item_of(source, item.name, select) for source in sources) if inner is not None]
+    return all(is_plain(inner) or _is_declared(inner.unalias(), depth + 1) for inner in behind)  # several by USING
 
 
 _OF_JSONB = {oids.JSON: oids.JSONB, oids.ARRAY_OF[oids.JSON]: oids.ARRAY_OF[oids.JSONB]}
