@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 
 import duckdb
@@ -44,6 +44,15 @@ def _without_sets(probe: exp.Select) -> None:
     for node in list(innermost(probe).find_all(exp.Grouping, exp.Anonymous)):
         if isinstance(node, exp.Grouping) or node.name.lower() == "grouping":
             node.replace(exp.cast(exp.Literal.number(0), "INT", dialect="duckdb"))
+
+
+def type_parameters(probe: exp.Select, types: Mapping[int, str]) -> None:
+    """NULLs of their types instead of parameters, in place; plain ones where a type is open or the text casts them."""
+    for parameter in list(probe.find_all(exp.Parameter)):
+        kind = types.get(int(parameter.name), binding.UNKNOWN) if parameter.name.isdigit() else ""
+        known = kind not in ("", binding.UNKNOWN) and not kind.startswith("ANY")  # as ANY[], of any array
+        cast = known and not isinstance(parameter.parent, exp.Cast)
+        parameter.replace(exp.cast(exp.null(), kind, dialect="duckdb") if cast else exp.null())
 
 
 def bound_in(cursor: duckdb.DuckDBPyConnection, query: exp.Expr, outer: exp.Expr | None) -> Bound | None:

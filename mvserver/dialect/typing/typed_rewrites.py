@@ -14,7 +14,6 @@ import duckdb
 from sqlglot import exp
 
 from mvserver import interrupts, sqlstates
-from mvserver.dialect import binding
 from mvserver.dialect.derived_columns import inner_first
 from mvserver.dialect.duck_text import refuse_repeating
 from mvserver.dialect.errors.type_texts import pg_name
@@ -30,7 +29,7 @@ from mvserver.dialect.functions import (
 from mvserver.dialect.functions.arrays import array_literal
 from mvserver.dialect.functions.to_char import call
 from mvserver.dialect.growth import Growth
-from mvserver.dialect.probes import innermost, types_in
+from mvserver.dialect.probes import innermost, type_parameters, types_in
 from mvserver.dialect.typing import constant_operands, exact_columns, mixed_numerics, operand_types, row_values
 from mvserver.dialect.typing.operand_rules import NO_FUNCTION
 from mvserver.errors import SqlError
@@ -214,13 +213,7 @@ class TypedRewriting:
         return found[0] if found else ""
 
     def _with_parameters(self, probe: exp.Select) -> None:
-        """NULLs of their types in place of parameters."""
-        for parameter in list(probe.find_all(exp.Parameter)):
-            kind = self._parameters.get(int(parameter.name), binding.UNKNOWN) if parameter.name.isdigit() else ""
-            if kind in ("", binding.UNKNOWN) or kind.startswith("ANY") or isinstance(parameter.parent, exp.Cast):
-                parameter.replace(exp.null())
-            else:
-                parameter.replace(exp.cast(exp.null(), kind, dialect="duckdb"))
+        type_parameters(probe, self._parameters)
 
     # --- rewritings -------------------------------------------------------------------------------------------------
     def _cast(self, node: exp.Cast) -> exp.Expr | None:
