@@ -110,7 +110,7 @@ def is_correlated(failure: SqlError) -> bool:
     return _CORRELATED in failure.message
 
 
-def test_memberships(tree: exp.Expr) -> bool:
+def compare_memberships(tree: exp.Expr) -> bool:
     """``(a, b) IN (SELECT …)``, in place, as an aggregate of comparisons: DuckDB has none whose query is correlated.
     True when there was one."""
     changed = False

@@ -127,7 +127,7 @@ class TypedRewriting:
         periods_added = periods.add_missing(self._tree, self._type)
         binary_added = binary_functions.add_missing(self._tree, self._type)
         texts_added = self._add_texts()
-        rows_added = row_values.is_correlated(failure) and row_values.test_memberships(self._tree)
+        rows_added = row_values.is_correlated(failure) and row_values.compare_memberships(self._tree)
         operators_added = operand_types.add_missing(self._tree, self._type)
         return enums_added or periods_added or binary_added or texts_added or rows_added or operators_added
 

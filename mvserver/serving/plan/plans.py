@@ -45,7 +45,7 @@ _SYSTEM_PREFIXES = (
 
 def plan_of(query: PullQuery, reads: Reads, made: BoundTree) -> PullPlan:
     tree, direct, bound = made.tree, made.direct, made.bound
-    facts, kind, oids = query.facts, query.kind, query.oids
+    facts, kind, given = query.facts, query.kind, query.oids
     outputs = [duck_types.output_type(kind_name) for kind_name in bound.types]
     if len(outputs) > limits.COLUMNS_MAX:
         raise SqlError(sqlstates.TOO_MANY_COLUMNS, f"target lists can have at most {limits.COLUMNS_MAX} entries")
@@ -60,13 +60,13 @@ def plan_of(query: PullQuery, reads: Reads, made: BoundTree) -> PullPlan:
             _names(tree, bound), outputs, from_columns, _keep_modifiers(tree, len(outputs)), strict=True
         )
     )
-    count = max([*bound.parameters, len(oids)], default=0) - 2 * len(reads.places)
+    count = max([*bound.parameters, len(given)], default=0) - 2 * len(reads.places)
     text, steady = _text(tree, outputs), _is_steady(tree, reads, facts)
     return PullPlan(
         sql=text,
         direct=None if direct is None else _text(direct, outputs),
         fields=fields,
-        parameter_oids=tuple(_parameter_oid(number, oids, bound) for number in range(1, count + 1)),
+        parameter_oids=tuple(_parameter_oid(number, given, bound) for number in range(1, count + 1)),
         view_ids=tuple(reads.views),
         generation=facts.snapshot.generation,
         catalog_only=bool(reads.system) and not reads.views,
@@ -93,7 +93,7 @@ def plan_of(query: PullQuery, reads: Reads, made: BoundTree) -> PullPlan:
 
 def _flat(tree: exp.Expr) -> tuple[int, ...]:
     """The parameters that are cast to an array of scalars."""
-    arrays, found = (exp.DataType.Type.ARRAY, exp.DataType.Type.LIST), set()
+    arrays, found = (exp.DType.ARRAY, exp.DType.LIST), set()
     for cast in tree.find_all(exp.Cast):
         inner = cast.to.expressions if cast.to.is_type(*arrays) else []
         nested = bool(inner) and isinstance(inner[0], exp.DataType) and inner[0].is_type(*arrays)
