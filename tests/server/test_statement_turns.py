@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -14,16 +12,8 @@ from mvserver.errors import SqlError
 from mvserver.server import Rooms
 from mvserver.streaming.api import QueryState
 from mvserver.streaming.pipeline.pipeline import Pipeline
-from tests.server.kept_directory import opened_rooms, unpack
 
 _AT_ONCE_S = 0.5  # a look that waits for a statement waits for 1 s
-
-
-@pytest.fixture
-def rooms(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Rooms]:
-    unpack(tmp_path)
-    with opened_rooms(tmp_path, monkeypatch) as opened:
-        yield opened
 
 
 def _query_of(rooms: Rooms, name: str) -> tuple[str, str]:
