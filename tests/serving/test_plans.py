@@ -285,6 +285,23 @@ def test_a_star_over_joins_by_names(world: World, joined: str, columns: str) -> 
     assert [field.type_oid for field in fields] == [3802 if "d" in field.name else 23 for field in fields]
 
 
+@pytest.mark.parametrize(
+    ("joined", "oids"),
+    [
+        ("{b} JOIN {c} USING (a)", (20, 25, 1082)),
+        ("({b} JOIN {c} USING (a))", (20, 25, 1082)),
+        ("(VALUES (true)) AS v (a), {b} NATURAL JOIN {c}", (16, 20, 25, 1082)),
+        ("{b} JOIN {c} ON b.a = c.a", (25, 23, 1082, 20)),
+    ],
+)
+def test_parameters_below_a_star_over_joins_by_names(world: World, joined: str, oids: tuple[int, ...]) -> None:
+    b, c = "(SELECT 'x' AS b, 1 AS a) b", "(SELECT date '2024-01-01' AS c, 2::bigint AS a) c"
+    given = ", ".join(f"${at}" for at in range(1, len(oids) + 1))
+    plan = world.plan(f"SELECT * FROM {joined.format(b=b, c=c)} UNION ALL SELECT {given}")
+    assert plan.parameter_oids == oids
+    assert tuple(field.type_oid for field in plan.fields) == oids
+
+
 @pytest.mark.parametrize("within", ["visits", "(SELECT * FROM visits) v"])
 def test_a_column_within_is_not_one_of_the_query_around(world: World, within: str) -> None:
     """Both have a "url", which is a document in one of them only."""
