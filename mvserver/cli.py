@@ -43,9 +43,10 @@ def version() -> str:
 def _serve(options: argparse.Namespace) -> NoReturn:
     settings = _settings(options)
     allocation.prepare()
-    from mvserver.process_end import end_at_once
+    from mvserver.process_end import end_at_once, tell_of_crashes
     from mvserver.start import run  # the other commands do not need what it imports
 
+    tell_of_crashes()
     try:
         code = run(settings)
     except SqlError as error:
@@ -70,9 +71,10 @@ def _check(options: argparse.Namespace) -> int:
 def _init(options: argparse.Namespace) -> int:
     settings = _settings(options)
     from mvserver import first_password
-    from mvserver.private_files import keep_private
+    from mvserver.private_files import keep_private, refusing_unusable
 
-    keep_private(settings.data_dir, settings.data_dir / "files")
+    with refusing_unusable(settings.data_dir):
+        keep_private(settings.data_dir, settings.data_dir / "files")
     password = first_password.take() or _asked_password()
     role = first_password.initialize(settings.data_dir, password, settings.password_encryption)
     print(f'the password of role "{role}" is set in {settings.data_dir}')

@@ -381,6 +381,9 @@ class ServedViews(Protocol):
     def key(self, database: str, schema: str, name: str) -> Sequence[str]:
         """The columns that tell the rows of a materialized view apart; none where nothing does."""
 
+    def role_id(self, role: str) -> str | None:
+        """What no other role has, nor a later one of the same name; None where there is no such role."""
+
     def visible_rows(
         self, database: str, schema: str, name: str, role: str, claims: Sequence[tuple[str, str]]
     ) -> VisibleRows | None:

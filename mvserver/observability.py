@@ -18,7 +18,17 @@ from mvserver import limits
 from mvserver.errors import words_of
 from mvserver.masking import mask_secrets
 
+_log = logging.getLogger(__name__)
+
 session_id_var: contextvars.ContextVar[str | None] = contextvars.ContextVar("mvserver_session_id", default=None)
+
+
+def announce(line: str) -> None:
+    """Tells whoever started the server. Nobody need hear it: a full disk is no reason not to serve."""
+    try:
+        print(line, flush=True)  # noqa: T201 - the lines that are promised
+    except OSError as error:
+        _log.warning("standard output cannot be written: %s", error)
 
 
 def loggable_sql(text: str) -> str:

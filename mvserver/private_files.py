@@ -9,13 +9,32 @@ from __future__ import annotations
 import logging
 import os
 import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+
+from mvserver import sqlstates
+from mvserver.errors import SqlError
 
 _log = logging.getLogger(__name__)
 
 _UMASK = 0o077
 _FOLDER, _FILE = 0o700, 0o600
 _OWNERS_OTHERS = stat.S_IRWXG | stat.S_IRWXO
+
+
+@contextmanager
+def refusing_unusable(data_directory: Path) -> Iterator[None]:
+    """58030 where the system does not let the directory be used as it must be."""
+    try:
+        yield
+    except OSError as error:
+        raise SqlError(
+            sqlstates.IO_ERROR,
+            f"data directory {data_directory} cannot be used",
+            detail=f"{error.strerror}: {error.filename or data_directory}.",
+            hint="Mend the cause, or name another by --data-dir.",
+        ) from error
 
 
 def keep_private(data_directory: Path, users_files: Path) -> None:

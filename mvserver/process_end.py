@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import faulthandler
 import logging
 import os
 import signal
@@ -16,11 +18,17 @@ START_ANEW = -1
 """In place of an exit code, when the process is to begin again."""
 
 
+def tell_of_crashes() -> None:
+    """A library that crashes ends the process; where each thread was is then in the log, without values."""
+    faulthandler.enable(2)
+
+
 def end_at_once(code: int) -> NoReturn:
     """Ends the process without a word to whatever still runs in it; with START_ANEW its program begins again."""
     logging.shutdown()
-    sys.stdout.flush()
-    sys.stderr.flush()
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(OSError):  # nobody reads it, or its disk is full: the end is the same
+            stream.flush()
     if code == START_ANEW:
         for number in (signal.SIGTERM, signal.SIGINT):  # an event loop that stands still would not hear them
             signal.signal(number, signal.SIG_DFL)

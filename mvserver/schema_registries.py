@@ -22,7 +22,8 @@ from mvserver.streaming.spark.types import decode_column
 from spark_sinks.base import TransactionalSink
 from spark_sinks.decode import format_of
 from spark_sinks.encode.described import described_encoder
-from spark_sinks.encode.registered_sink import RegisteredForm, RegisteredSink
+from spark_sinks.encode.encoded_sink import EncodedSink
+from spark_sinks.encode.registered_form import RegisteredForm
 from spark_sinks.encode.written import Encode, FullName, WrittenForm
 from spark_sinks.schema_registry.base import RegistryClient
 from spark_sinks.schema_registry.book import SchemaBook
@@ -86,7 +87,8 @@ class SchemaRegistryClients:
             value, key = (forms.get(subject_of(sink.entity or "", key=is_key)) for is_key in (False, True))
             inner = open_sink()
             try:
-                return RegisteredSink(inner, client, value, key)
+                value_encoder, key_encoder = (None if form is None else form.encoder(client) for form in (value, key))
+                return EncodedSink(inner, value_encoder, key_encoder)
             except BaseException:
                 inner.close()
                 raise

@@ -69,6 +69,10 @@ class CatalogViews:
         found = self._find(database, schema, name)
         return () if found is None else found.key_columns
 
+    def role_id(self, role: str) -> str | None:
+        found = self._catalog.roles.find(role)
+        return None if found is None else found.id
+
     def visible_rows(
         self, database: str, schema: str, name: str, role: str, claims: Sequence[tuple[str, str]]
     ) -> VisibleRows | None:

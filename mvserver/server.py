@@ -31,9 +31,11 @@ from mvserver.dialect.errors.duck_errors import translate
 from mvserver.errors import SqlError
 from mvserver.failpoints import Failpoints
 from mvserver.java_functions.jars import JarFolder
+from mvserver.observability import announce
 from mvserver.pgcatalog.snapshot import CatalogSnapshot
 from mvserver.pgwire.tls import Tls
 from mvserver.plugins import load_extensions, load_rewriter
+from mvserver.private_files import refusing_unusable
 from mvserver.process_end import START_ANEW, end_at_once
 from mvserver.routing import lookup, ports
 from mvserver.routing.functions import KnownFunctions
@@ -122,8 +124,8 @@ async def _serve(rooms: Rooms, settings: config.ServerSettings, tls: Tls | None)
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, ending.on_signal, number)
     if http is not None:
-        print(f"HTTP on {settings.host}:{http.port}", flush=True)  # noqa: T201 - the same
-    print(f"mvserver ready on {settings.host}:{wire.port}", flush=True)  # noqa: T201 - the promised line
+        announce(f"HTTP on {settings.host}:{http.port}")
+    announce(f"mvserver ready on {settings.host}:{wire.port}")
     threading.Thread(target=rooms.start_engine, name="engine-start", daemon=True).start()
     await ending.begun.wait()
     anew = ending.code == START_ANEW
@@ -205,8 +207,9 @@ class Rooms:
     ) -> None:
         rewriter, extensions = load_rewriter(settings.rewriter), load_extensions(settings.extensions)
         data = settings.data_dir
-        for folder in (data / "files", settings.store_config_dir, settings.jar_dir):
-            folder.mkdir(parents=True, exist_ok=True)
+        with refusing_unusable(data):
+            for folder in (data / "files", settings.store_config_dir, settings.jar_dir):
+                folder.mkdir(parents=True, exist_ok=True)
         self.catalog = Catalog.open(data / "catalog.db", settings.secrets_key_file)
         self._close.callback(self.catalog.close)
         self.catalog.seal_all()

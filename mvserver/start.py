@@ -11,12 +11,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from mvserver import config, first_password, masking, sqlstates
+from mvserver import config, descriptors, first_password, masking, sqlstates
 from mvserver.errors import SqlError
 from mvserver.observability import set_up_logging
 from mvserver.pgwire.tls import Tls
 from mvserver.pgwire.tls import load as load_tls
-from mvserver.private_files import keep_private
+from mvserver.private_files import keep_private, refusing_unusable
 from mvserver.spark_choice import spark_options
 from mvserver.streaming.spark.launch import LaunchedAhead
 from spark_sinks.kinds import secret_keys
@@ -27,8 +27,10 @@ def run(settings: config.ServerSettings) -> int:
     masking.declare(secret_keys())
     tls = _tls(settings)
     set_up_logging(settings.log_level.upper())
+    descriptors.make_room(settings)
     password = first_password.take()  # out of the environment, before a process is made that would inherit it
-    keep_private(settings.data_dir, settings.data_dir / "files")
+    with refusing_unusable(settings.data_dir):
+        keep_private(settings.data_dir, settings.data_dir / "files")
     with _locked(settings.data_dir), LaunchedAhead(spark_options(settings)) as launch:
         gc.disable()  # what is imported stays: looking at it again and again is an eighth of the time
         try:
@@ -47,8 +49,10 @@ def _tls(settings: config.ServerSettings) -> Tls | None:
 @contextmanager
 def _locked(data_directory: Path) -> Iterator[None]:
     """Two servers on one data directory would undo each other's work."""
-    data_directory.mkdir(parents=True, exist_ok=True)
-    with (data_directory / "server.lock").open("a+") as file:
+    with refusing_unusable(data_directory):
+        data_directory.mkdir(parents=True, exist_ok=True)
+        lock = (data_directory / "server.lock").open("a+")
+    with lock as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:

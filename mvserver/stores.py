@@ -24,21 +24,14 @@ from mvserver.routing.properties import text_of
 from mvserver.sql.statements.base import Value
 from mvserver.streaming.spark.types import decode_column, spark_schema
 from mvserver.table_shapes import table_shape
-from spark_sinks.base import (
-    KeptPosition,
-    RefusedRecords,
-    SourceReader,
-    StoreClient,
-    TableSink,
-    TransactionalSink,
-)
+from spark_sinks.base import KeptPosition, RefusedRecords, SourceReader, StoreClient, TableSink, TransactionalSink
 from spark_sinks.decode import format_of
 from spark_sinks.decode.csv_format import COMMA
 from spark_sinks.decode.primitive_format import is_made_plain
 from spark_sinks.encode.deleting_sink import DeletingSink
 from spark_sinks.encode.encoded_sink import EncodedSink
 from spark_sinks.encode.identified_sink import IdentifiedSink
-from spark_sinks.encode.refused import RefusingSink
+from spark_sinks.encode.refusing_sink import RefusingSink
 from spark_sinks.encode.written import Encode
 from spark_sinks.kinds import KINDS
 from spark_sinks.schema_registry.book import SchemaBook

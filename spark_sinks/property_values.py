@@ -10,7 +10,6 @@ from typing import Any
 from mvserver import sqlstates
 from mvserver.errors import SqlError
 
-"""The hint where a store does not know who asks."""
 _REGION_OF_S3 = re.compile(r"(?!\d+$)(?!-)[A-Za-z0-9-]{1,63}(?<!-)")  # services that speak its protocol have others
 
 

@@ -102,9 +102,7 @@ class Target(Generic[Options]):
     kept: KeptPosition  # for a sink without transactions
     format: str = "json"  # of values
     columns: tuple[DecodeColumn, ...] = ()  # of a value
-    letters: str | None = (
-        None  # the entity for records that are refused (``SinkRecords.refusals``); None: they are left
-    )
+    letters: str | None = None  # the entity for refused records (``SinkRecords.refusals``); None: they are left
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from decimal import Decimal
 
 from mvserver import limits, sqlstates
 from mvserver.compiler.capabilities.keys import normalized_key
-from mvserver.compiler.capabilities.lookup import FUNCTIONS_HINT, call_operator
+from mvserver.compiler.capabilities.lookup import call_operator
 from mvserver.compiler.coercion import coerce
 from mvserver.compiler.expressions import Expression, Literal
 from mvserver.compiler.literals import is_unknown, typed_literal
@@ -25,6 +25,7 @@ from mvserver.compiler.plans import TIMED, Aggregate, AggregateCall
 from mvserver.compiler.type_names import postgres_name
 from mvserver.errors import SqlError
 from mvserver.sql import types as t
+from mvserver.sql.calls import FUNCTIONS_HINT
 from mvserver.sql.types import Kind, SqlType
 
 AGGREGATES: Mapping[str, Aggregate] = {

@@ -39,6 +39,7 @@ from mvserver.compiler.target_types import cast_target
 from mvserver.compiler.type_names import postgres_name
 from mvserver.errors import SqlError
 from mvserver.sql import types as t
+from mvserver.sql.calls import FUNCTIONS_HINT
 from mvserver.sql.names import OWN_FUNCTION
 from mvserver.sql.nodes import position_of
 from mvserver.sql.types import Kind, SqlType
@@ -83,7 +84,7 @@ class Binder:
         raise SqlError(
             sqlstates.FEATURE_NOT_SUPPORTED,
             f"{type(node).__name__} is not supported in a continuous query",
-            hint="The functions of continuous queries are listed in docs/sql/functions.md.",
+            hint=FUNCTIONS_HINT,
             position=position_of(node),
         )
 

@@ -209,7 +209,7 @@ class Routes:
         if not {view.exact for view in views} <= set(ticket.views):
             raise SqlError(sqlstates.INSUFFICIENT_PRIVILEGE, "the ticket is of other views")
         caller = _caller(request)
-        return Login(ticket.role, caller.peer, caller.local, claims=ticket.claims)
+        return Login(ticket.role, caller.peer, caller.local, claims=ticket.claims, role_id=ticket.role_id)
 
     async def _ticket(self, request: web.Request) -> web.StreamResponse:
         login = await self._login(request)

@@ -6,14 +6,14 @@ import asyncio
 import json
 import logging
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from aiohttp import web
 
 from mvserver import claims as claim_names
 from mvserver import limits, sqlstates
-from mvserver.errors import SqlError
+from mvserver.errors import SqlError, fatal
 from mvserver.front import Backend, ServedViews
 from mvserver.http.bodies import TEXTS, header_of, is_text, parsed, refuse_unknown
 from mvserver.http.door import Door
@@ -72,6 +72,7 @@ class Changes:
         events = wants_events(header_of(request, "Accept"))
         views = self.views_of(request)
         readable = {view: await self._readable(login, view) for view in views}
+        login = _lasting(login, readable.values())
         position = request.headers.get("Last-Event-ID") or request.query.get("since")
         if events:
             return await self._stream(request, login, readable, position)
@@ -85,9 +86,8 @@ class Changes:
         if not isinstance(given, list) or not all(map(is_text, given)):
             raise RequestError(400, 'field "views" must be an array of names')
         views = _names(given)
-        for view in views:
-            await self._readable(login, view)
-        text, seconds = self.tickets.issue(login.role, [view.exact for view in views], claims)
+        login = _lasting(login, [await self._readable(login, view) for view in views])
+        text, seconds = self.tickets.issue(login.role, [view.exact for view in views], claims, login.role_id)
         return web.Response(
             body=json.dumps({"ticket": text, "expires_in": seconds}).encode() + b"\n",
             headers={"Content-Type": "application/json; charset=utf-8", "Cache-Control": "no-store"},
@@ -114,7 +114,15 @@ class Changes:
             visible = await self._workers.call(
                 self._views.visible_rows, view.database, view.schema, view.name, login.role, login.claims
             )
-            found = known[asked] = Readable(tuple(fields), visible)
+            role_id = await self._workers.call(self._views.role_id, login.role)
+            found = known[asked] = Readable(tuple(fields), role_id, visible)
+        if login.role_id not in (None, found.role_id):
+            raise fatal(
+                sqlstates.INVALID_AUTHORIZATION_SPECIFICATION,
+                f'role "{login.role}" is another one than before',
+                detail="The role was dropped, and one of the same name was made.",
+                hint="Log in again.",
+            )
         return found
 
     # --- events -----------------------------------------------------------------------------------------------------
@@ -309,6 +317,11 @@ def _claims(given: object) -> tuple[tuple[str, str], ...]:
         if len(value.encode()) > limits.HTTP_CLAIM_BYTES_MAX:
             raise RequestError(400, f'claim "{name[:100]}" is longer than {limits.HTTP_CLAIM_BYTES_MAX} bytes')
     return tuple(sorted((claim_names.PREFIX + name.lower(), value) for name, value in given.items()))
+
+
+def _lasting(login: Login, readable: Iterable[Readable]) -> Login:
+    """With the role that has just been looked up, whatever its name will stand for later."""
+    return replace(login, role_id=next((each.role_id for each in readable), login.role_id))
 
 
 def _names(given: Sequence[str]) -> list[ViewName]:

@@ -48,9 +48,10 @@ class ViewName:
 
 @dataclass(frozen=True)
 class Readable:
-    """What somebody may read of a view: its columns, and which rows, None for all."""
+    """What somebody may read of a view: its columns, and which rows, None for all. ``role_id`` is of who may."""
 
     fields: tuple[Field, ...]
+    role_id: str | None
     visible: VisibleRows | None = None
 
 

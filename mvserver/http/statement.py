@@ -46,6 +46,7 @@ class Login:
     local: bool
     cipher: tuple[str, str, int] | None = None
     claims: tuple[tuple[str, str], ...] = ()  # as settings of the session; those of a ticket
+    role_id: str | None = None  # of what lasts: a later role of the same name is another one
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
 """Tickets: what may stand in the address of a stream, since a browser's EventSource cannot send a header.
 
-A ticket names a role, its claims and views, is signed, and lasts a minute at most. Those that are asked for in the same
-half minute for the same are the same text, so that a cache sees one address for many readers.
+A ticket names a role, its claims and views, is signed, and lasts a minute at most, or as long as the role. Those that
+are asked for in the same half minute for the same are the same text, so that a cache sees one address for many readers.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ class Ticket:
     role: str
     views: tuple[str, ...]
     ends: int  # seconds since the epoch
+    role_id: str | None
     claims: tuple[tuple[str, str], ...] = ()  # as settings
 
 
@@ -38,13 +39,15 @@ class Tickets:
         self._clock = clock
         self._key = secrets.token_bytes(_KEY_BYTES)
 
-    def issue(self, role: str, views: Sequence[str], claims: Sequence[tuple[str, str]] = ()) -> tuple[str, int]:
+    def issue(
+        self, role: str, views: Sequence[str], claims: Sequence[tuple[str, str]] = (), role_id: str | None = None
+    ) -> tuple[str, int]:
         """The text, and for how many seconds it lasts. 54000 for one that would not go into an address."""
         now = int(self._clock())
         half = limits.HTTP_TICKET_S // 2
         ends = (now // half) * half + limits.HTTP_TICKET_S
         content = json.dumps(
-            [role, sorted(set(views)), ends, sorted(claims)], ensure_ascii=False, separators=(",", ":")
+            [role, sorted(set(views)), ends, role_id, sorted(claims)], ensure_ascii=False, separators=(",", ":")
         ).encode()
         text = _text(self._signature(content) + content)
         if len(text) > limits.HTTP_TICKET_LENGTH_MAX:
@@ -65,10 +68,10 @@ class Tickets:
         signature, content = raw[:_SIGNATURE_BYTES], raw[_SIGNATURE_BYTES:]
         if len(text) > limits.HTTP_TICKET_LENGTH_MAX or not hmac.compare_digest(signature, self._signature(content)):
             raise _refused()
-        role, views, ends, claims = json.loads(content)
+        role, views, ends, role_id, claims = json.loads(content)
         if ends <= self._clock():
             raise _refused()
-        return Ticket(role, tuple(views), ends, tuple((name, value) for name, value in claims))
+        return Ticket(role, tuple(views), ends, role_id, tuple((name, value) for name, value in claims))
 
     def _signature(self, content: bytes) -> bytes:
         return hmac.digest(self._key, content, hashlib.sha256)

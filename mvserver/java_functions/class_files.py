@@ -54,6 +54,10 @@ class ClassFile:
         made = any(each.name == "<init>" and each.descriptor == "()V" and each.is_callable for each in self.methods)
         return made and not self.access & (_INTERFACE | _ABSTRACT)
 
+    def check_can_be_made(self, class_name: str) -> None:
+        if not self.can_be_made:
+            raise JarError(f"class {class_name} has no public constructor without arguments")
+
 
 class Jar:
     """The classes of a jar, by their full names."""
@@ -79,6 +83,15 @@ class Jar:
             return _class_file(self._zip.read(entry))
         except (struct.error, IndexError, KeyError, UnicodeDecodeError, zipfile.BadZipFile, ValueError) as error:
             raise JarError(f"class {class_name} cannot be read") from error
+
+    def public(self, class_name: str) -> ClassFile:
+        """The class; JarError where there is none that others may use."""
+        found = self.find(class_name)
+        if found is None:
+            raise JarError(f"there is no class {class_name}")
+        if not found.is_public:
+            raise JarError(f"class {class_name} is not public")
+        return found
 
     def interfaces(self, class_name: str) -> frozenset[str]:
         """Those that the class has by itself, by classes of the jar above it, and by interfaces of the jar."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from mvserver.java_functions.class_files import Jar, JarError
-from mvserver.sql.types import Kind, SqlType
+from mvserver.sql.types import SqlType
 
 _HOME = "io.lenses.sql.udf."
 _MANY = None
@@ -23,7 +23,6 @@ INTERFACES: Mapping[str, int | None] = {
 }
 """How many arguments a function has that implements each; None: any number."""
 _AGGREGATES = ("UserDefinedTableAggregateFunction", "UserDefinedAggregateFunction")
-_WITHOUT_A_VALUE = (Kind.SMALLINT, Kind.DATE)
 
 
 def interface_of(
@@ -42,20 +41,12 @@ def interface_of(
         raise JarError(f"class {class_name} is an aggregate: say CREATE AGGREGATE")
     if not found:
         return None
-    _check_class(jar, class_name)
+    jar.public(class_name).check_can_be_made(class_name)
     fitting = [name for name in found if INTERFACES[name] in (_MANY, len(arguments))]
     if not fitting:
         raise JarError(f"class {class_name} implements {' and '.join(found)}, which has another number of arguments")
     for type_ in (*arguments, result):
         kind = type_.kind if type_.element is None else type_.element.kind
-        if kind in _WITHOUT_A_VALUE:
+        if not kind.row.lenses:
             raise JarError(f"the interfaces of Lenses have no values of type {kind.value}")
     return fitting[0]
-
-
-def _check_class(jar: Jar, class_name: str) -> None:
-    found = jar.find(class_name)
-    if found is not None and not found.is_public:
-        raise JarError(f"class {class_name} is not public")
-    if found is not None and not found.can_be_made:
-        raise JarError(f"class {class_name} has no public constructor without arguments")

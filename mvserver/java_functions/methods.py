@@ -37,11 +37,7 @@ def _descriptors(type_: SqlType) -> tuple[str, ...]:
 
 def method_of(jar: Jar, class_name: str, arguments: Sequence[SqlType], result: SqlType, *, strict: bool) -> Method:
     """The method that is called; raises JarError."""
-    found = jar.find(class_name)
-    if found is None:
-        raise JarError(f"there is no class {class_name}")
-    if not found.is_public:
-        raise JarError(f"class {class_name} is not public")
+    found = jar.public(class_name)
     named = [each for each in jar.methods(class_name) if each.name in NAMES and each.is_callable]
     fitting = [each for each in named if _fits(each, arguments, result)]
     if not fitting:
@@ -51,8 +47,8 @@ def method_of(jar: Jar, class_name: str, arguments: Sequence[SqlType], result: S
     if len(fitting) > 1:
         raise JarError(f"class {class_name} has several methods that fit: {', '.join(e.descriptor for e in fitting)}")
     (method,) = fitting
-    if not method.is_static and not found.can_be_made:
-        raise JarError(f"class {class_name} has no public constructor without arguments")
+    if not method.is_static:
+        found.check_can_be_made(class_name)
     if not strict and any(len(each) == 1 for each in _parameters(method.descriptor)):
         raise JarError(f"method {method.name}{method.descriptor} takes a primitive type, which has no NULL: say STRICT")
     return method

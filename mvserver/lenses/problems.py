@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 
 from mvserver import limits, sqlstates
 from mvserver.errors import SqlError
+from mvserver.sql.calls import FUNCTIONS_HINT
 
-_LIST_OF_THE_FIRST = "The functions of continuous queries are listed in docs/sql/functions.md."
 _LIST = "Functions and what they take are listed in docs/sql/lenses.md."
 _UNNEST = re.compile(r"function unnest\((.*)\) does not exist")
 
@@ -109,7 +109,7 @@ def _in_dialect(found: Problem) -> Problem:
     if (given := _UNNEST.fullmatch(message)) is not None:
         message, hint = f"LATERAL is over an array, and not over a value of type {given[1]}", None
     if hint is not None:
-        hint = hint.replace(_LIST_OF_THE_FIRST, _LIST)
+        hint = hint.replace(FUNCTIONS_HINT, _LIST)
     return replace(found, message=message, hint=hint)
 
 

@@ -195,16 +195,16 @@ class _Reader:
     def _dead_letter_topic(self) -> DeadLetterTopic | None:
         """Where ``dlq`` writes to. The setting alone does nothing."""
         topic = self._dead_letters
-        wanted = [each for each in (self._reading, self._writing) if _policy_of(each) == "dlq"]
+        policies = (self._reading, self._writing)
+        wanted = [each for each in policies if each is not None and _policy_of(each) == "dlq"]
+        if topic is None and wanted:
+            raise problem(
+                wanted[0].place,
+                sqlstates.INVALID_PARAMETER_VALUE,
+                f'setting "{wanted[0].key}" = dlq needs the setting "dead.letter.queue"',
+                "SET dead.letter.queue = 'topic' names the topic of rejected records.",
+            )
         if topic is None:
-            for policy in wanted[:1]:
-                assert policy is not None  # noqa: S101 - it has a value
-                raise problem(
-                    policy.place,
-                    sqlstates.INVALID_PARAMETER_VALUE,
-                    f'setting "{policy.key}" = dlq needs the setting "dead.letter.queue"',
-                    "SET dead.letter.queue = 'topic' names the topic of rejected records.",
-                )
             return None
         if not topic.value:
             raise problem(topic.place, sqlstates.INVALID_PARAMETER_VALUE, f'setting "{topic.key}" names no topic')
@@ -236,8 +236,8 @@ class _Reader:
         return TopicSettings(partitions, replication, self._config.get(topic, {}), self._names.get(topic, {}))
 
 
-def _policy_of(given: SetKey | None) -> str:
-    return "" if given is None else given.value.lower()
+def _policy_of(given: SetKey) -> str:
+    return given.value.lower()
 
 
 def _choice(given: SetKey, allowed: tuple[str, ...]) -> str:

@@ -183,7 +183,7 @@ class SystemCatalog:
             for macro in STATEMENTS:
                 cursor.execute(macro.replace("{system}", self._name).replace("{started}", started))
             cursor.execute("COMMIT")
-        except duckdb.Error:
+        except BaseException:  # also of the files that are read: what is begun would be in the way of the next attempt
             cursor.close()
             raise
         self._cursor = cursor

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime as dt
 import zoneinfo
-from functools import cache
 
 import pyarrow as pa
 import pytz
@@ -12,6 +11,8 @@ import pytz
 _SCHEMA = pa.schema(
     [("name", pa.string()), ("abbrev", pa.string()), ("utc_offset", pa.duration("us")), ("is_dst", pa.bool_())]
 )
+_MANY = 400  # of some 600
+_known: dict[str, str] = {}
 
 
 def timezones_table() -> pa.Table:
@@ -22,7 +23,10 @@ def timezones_table() -> pa.Table:
     return pa.Table.from_pylist(rows, schema=_SCHEMA)
 
 
-@cache
 def zones() -> dict[str, str]:
-    """Their names by what they are in lower case."""
-    return {zone.lower(): zone for zone in zoneinfo.available_timezones() if not zone.startswith(("posix", "right"))}
+    """Their names by what they are in lower case. Files that cannot be opened at the moment are left out by Python
+    without a word, so few names are no reason not to look again."""
+    if len(_known) < _MANY:
+        names = zoneinfo.available_timezones()
+        _known.update((zone.lower(), zone) for zone in names if not zone.startswith(("posix", "right")))
+    return _known

@@ -26,7 +26,7 @@ _OWN_SESSIONS_ONLY = frozenset(
 )  # fmt: skip
 
 
-_TELLING = frozenset(
+TELLING = frozenset(
     {
         "rows", "bytes", "late_rows", "changes", "oldest_token", "latest_token", "oldest_at", "last_change_at", "epoch",
         "rows_in", "rows_in_per_second", "rejected", "position", "latest_position", "lag_records", "rows_done",
@@ -50,7 +50,7 @@ class Viewer:
 
     def untold(self, columns: Iterable[str]) -> str:
         """The part of a SELECT * that leaves out what tells of rows that are hidden; empty where none are."""
-        telling = [f'"{column}"' for column in columns if column in _TELLING]
+        telling = [f'"{column}"' for column in columns if column in TELLING]
         if not telling or not self.secured:
             return ""
         hidden = f"{SEEN} IN ({_list(self.secured)})"

@@ -12,6 +12,8 @@ import threading
 import time
 from collections.abc import Callable
 
+from mvserver.threads import started
+
 _log = logging.getLogger(__name__)
 
 _COMPACT_FROM = 1_024  # pending entries
@@ -49,8 +51,7 @@ class Deadlines:
                 self._compact()
             heapq.heappush(self._heap, (time.monotonic() + delay_s, next(self._order), deadline))
             if self._thread is None:
-                self._thread = threading.Thread(target=self._run, name="session-deadlines", daemon=True)
-                self._thread.start()
+                self._thread = started(self._run, "session-deadlines")
             self._condition.notify()
         return deadline
 

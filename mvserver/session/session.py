@@ -15,6 +15,7 @@ from typing import Any
 
 from mvserver import sqlstates
 from mvserver.errors import SqlError, raise_instead
+from mvserver.failures import want_of_resources
 from mvserver.front import Field, KeptRows, Notice, Postponed, Result, StatementDescription
 from mvserver.observability import loggable_sql, session_id_var
 from mvserver.session.activity import Activity
@@ -384,7 +385,7 @@ class Session:
             return SqlError(sqlstates.STATEMENT_TOO_COMPLEX, "statement is nested too deeply")
         if isinstance(error, MemoryError):
             return SqlError(sqlstates.OUT_OF_MEMORY, "out of memory")
-        known = self._state.services.explain_failure(error)
+        known = want_of_resources(error) or self._state.services.explain_failure(error)
         if known is not None:
             return known
         _log.error("a statement failed for a reason that is not the user's", exc_info=error)

@@ -28,6 +28,7 @@ WITHOUT_BRACKETS = frozenset(
 _WITH_PRECISION = frozenset({"current_time", "current_timestamp", "localtime", "localtimestamp"})
 QUANTIFIERS = frozenset({"any", "all", "some"})
 USE_IN = "Use IN with a list of values."
+FUNCTIONS_HINT = "The functions of continuous queries are listed in docs/sql/functions.md."
 _OPERATOR_LEVEL = 7  # above IN and the comparisons: POSITION(a IN b)
 
 

@@ -24,7 +24,8 @@ class Row:
     ``oid`` is PostgreSQL's, and ``name`` its spelling in error messages. ``duckdb`` is how DuckDB's type is written
     here and ``printed`` how DuckDB prints it, where that differs. ``spark`` is Spark's DDL and ``spark_class`` its
     class in ``pyspark.sql.types``. ``spellings`` are what users may write, in upper case. Kinds whose types have parts
-    (DECIMAL, VARCHAR(n), ARRAY, MAP, STRUCT) are spelled out by the rooms that spell types.
+    (DECIMAL, VARCHAR(n), ARRAY, MAP, STRUCT) are spelled out by the rooms that spell types. ``lenses`` is false for
+    scalars of which the interfaces of Lenses for functions have no values.
     """
 
     oid: int | None = None
@@ -34,6 +35,7 @@ class Row:
     spark_class: str | None = None
     printed: str | None = None
     spellings: tuple[str, ...] = ()
+    lenses: bool = True
 
     @property
     def duckdb_printed(self) -> str | None:
@@ -62,7 +64,7 @@ class Kind(enum.Enum):
     )
     SMALLINT = (
         "SMALLINT",
-        Row(oids.INT2, "smallint", "SMALLINT", "SMALLINT", "ShortType", spellings=("SMALLINT", "INT2")),
+        Row(oids.INT2, "smallint", "SMALLINT", "SMALLINT", "ShortType", spellings=("SMALLINT", "INT2"), lenses=False),
     )
     INTEGER = (
         "INTEGER",
@@ -95,7 +97,7 @@ class Kind(enum.Enum):
         "VARBINARY",
         Row(oids.BYTEA, "bytea", "BLOB", "BINARY", "BinaryType", spellings=("VARBINARY", "BINARY", "BYTES", "BYTEA")),
     )
-    DATE = "DATE", Row(oids.DATE, "date", "DATE", "DATE", "DateType", spellings=("DATE",))
+    DATE = "DATE", Row(oids.DATE, "date", "DATE", "DATE", "DateType", spellings=("DATE",), lenses=False)
     TIME = (
         "TIME",
         Row(oids.TIME, "time without time zone", "TIME", "TIME(6)", "TimeType", spellings=("TIME",)),

@@ -148,8 +148,10 @@ def _parse(columns: Sequence[DecodeColumn], utf8: str, odd: json_text.Oddities |
     fields = [(name, carrier(c.type)) for c in columns for name in c.fields]
     schema = text(", ".join([*(f"{quoted(name)} {kind}" for name, kind in fields), "_corrupt string"]))
     long_numbers = _long_numbers(columns, utf8)
-    short_numbers = f"NOT {long_numbers}" if odd is None else f"{odd.has_short_numbers} OR NOT {long_numbers}"
-    readable = utf8 if long_numbers is None else f"CASE WHEN {short_numbers} THEN {utf8} END"
+    readable = utf8
+    if long_numbers is not None:
+        short_numbers = f"NOT {long_numbers}" if odd is None else f"{odd.has_short_numbers} OR NOT {long_numbers}"
+        readable = f"CASE WHEN {short_numbers} THEN {utf8} END"
     parsed = f"from_json({readable}, {schema}, {_OPTIONS})"
     if not _alike(columns):
         return parsed

@@ -5,31 +5,23 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 
-from spark_sinks.base import Position, SinkRecords, TransactionalSink
+from spark_sinks.base import SinkRecords, TransactionalSink
+from spark_sinks.encode.sink_around import SinkAround
 
 
-class IdentifiedSink:
+class IdentifiedSink(SinkAround):
     """Around a sink that takes the JSON that queries make of rows: to each object the field ``name`` is added. A record
     without a value stays so."""
 
     def __init__(self, sink: TransactionalSink, query_id: str, name: str) -> None:
-        self._sink = sink
+        super().__init__(sink)
         self._query_id = query_id
         self._field = json.dumps(name)
 
-    def committed_position(self, *, expected: bool = False) -> Position | None:
-        return self._sink.committed_position(expected=expected)
-
-    def renew(self, position: Position) -> None:
-        self._sink.renew(position)
-
-    def write(self, records: SinkRecords, position: Position) -> None:
+    def _changed(self, records: SinkRecords) -> SinkRecords:
         places = zip(records.values, records.places, strict=True)
         values = [None if value is None else self._identified(value, place) for value, place in places]
-        self._sink.write(replace(records, values=values), position)
-
-    def close(self) -> None:
-        self._sink.close()
+        return replace(records, values=values)
 
     def _identified(self, value: bytes, place: str) -> bytes:
         """A JSON object with one more field."""

@@ -156,3 +156,6 @@ SELECT nullif(make_time(0, 0, 1.5), date_trunc('hour', NULL::time::interval)::ti
 SELECT ROW(n6) IS DISTINCT FROM ROW(sign(n2)), ROW(n6, id) IS NOT DISTINCT FROM ROW(sign(n2), id), (n2, s) IS DISTINCT FROM (n2, NULL) FROM facts ORDER BY id
 SELECT a.id, (SELECT b.j::jsonb FROM facts AS b WHERE b.b ORDER BY b.id DESC LIMIT 1) = a.j::jsonb FROM facts AS a ORDER BY a.id
 SELECT a.id FROM facts AS a WHERE a.j::jsonb = (SELECT b.j::jsonb FROM facts AS b WHERE b.id = 1) ORDER BY a.id
+SELECT coalesce(i2, 0) * i2, CASE WHEN b THEN i2 ELSE 0 END * i2, greatest(i2, -1) * i2, array[i2, 2], coalesce(NULL, i2, (7)), lag(i2, 1, 5) OVER (ORDER BY id) FROM facts ORDER BY id
+SELECT a * a, b FROM (VALUES (300::smallint, 'x'), (2, 'y')) AS v(a, b) ORDER BY 1
+SELECT (SELECT jsonb_agg(x) FROM unnest(ARRAY[1, 2]) AS z(x)) ->> 0, (SELECT j::jsonb FROM facts WHERE id = 1) -> 'c' ->> 'd', ((SELECT '{"a": 1}'::jsonb)) ->> 'a'

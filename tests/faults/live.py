@@ -165,10 +165,18 @@ class LiveServer:
 
     def wait_for(self, condition: Callable[[], bool], timeout_s: float, what: str) -> None:
         deadline = time.monotonic() + timeout_s
-        while not condition():
+        while not self._holds(condition, what):
             if time.monotonic() > deadline:
                 raise AssertionError(f"{what} within {timeout_s:g} s: {self.log_tail()}")
             time.sleep(0.1)
+
+    def _holds(self, condition: Callable[[], bool], what: str) -> bool:
+        """Of a server that does not answer any more, its last words are wanted, too."""
+        try:
+            return condition()
+        except psycopg.OperationalError as error:
+            error.add_note(f"{what}; the server's exit code is {self.process.poll()}: {self.log_tail()}")
+            raise
 
     def wait_equal(self, sql: str, expected: Mapping[Any, Any], timeout_s: float = CATCH_UP_TIMEOUT_S) -> None:
         """Until the rows (last column the value, the others the key) are exactly the expected ones."""

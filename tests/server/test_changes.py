@@ -266,6 +266,28 @@ def test_tickets_are_of_a_role_and_views(server: Program, root: psycopg.Connecti
     root.execute("DROP ROLE looker")
 
 
+def test_a_later_role_of_the_same_name_is_another_one(server: Program, root: psycopg.Connection[Any]) -> None:
+    make = "CREATE ROLE again LOGIN; GRANT SELECT ON whole TO again"
+    drop = "REVOKE SELECT ON whole FROM again; DROP ROLE again"
+    root.execute(make)
+    with client(server, user="again") as http:
+        ticket = http.post("/v1/tickets", json={"views": ["whole"]}).json()["ticket"]
+        path = f"/v1/changes?view=whole&ticket={ticket}"
+        assert http.get(path).status_code == 200
+        watching = Reader(server, "whole", query=f"&ticket={ticket}")
+        wait_for(lambda: watching.kinds["snapshot"] == 1)
+        root.execute(f"BEGIN; {drop}; {make}; COMMIT")
+        refused = http.get(path)
+        assert (refused.status_code, refused.json()["code"]) == (401, "28000")
+        wait_for(lambda: watching.kinds["end"] == 1)
+        assert watching.events[-1][1]["code"] == "28000"
+        watching.close()
+        other = http.post("/v1/tickets", json={"views": ["whole"]}).json()["ticket"]
+        assert other != ticket
+        assert http.get(f"/v1/changes?view=whole&ticket={other}").status_code == 200
+    root.execute(drop)
+
+
 @pytest.mark.night
 def test_a_reader_that_takes_nothing_begins_anew(server: Program, root: psycopg.Connection[Any]) -> None:
     """Its events are not kept for ever, others go on, and when it reads again it comes to the rows as they are."""

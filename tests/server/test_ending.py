@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
@@ -67,3 +68,40 @@ def test_a_signal_in_the_pause_before_a_restart_ends_the_server() -> None:
     finally:
         process.kill()
         process.wait()
+
+
+_CRASHING = """
+import os, sys
+from mvserver import cli, start
+start.run = lambda settings: os.abort()  # as a library does that has lost its way
+cli.main(["serve", "--data-dir", sys.argv[1]])
+"""
+
+
+def test_a_crash_tells_where_each_thread_was(tmp_path: Path) -> None:
+    """A library that crashes took the server away without a word."""
+    ended = subprocess.run(
+        [sys.executable, "-c", _CRASHING, str(tmp_path)], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert ended.returncode == -signal.SIGABRT
+    assert "Fatal Python error: Aborted" in ended.stderr
+    assert "in _serve" in ended.stderr
+
+
+_UNHEARD = """
+from mvserver import process_end
+from mvserver.observability import announce
+announce("mvserver ready")  # it stays in the buffer, and the end tries once more
+process_end.end_at_once(3)
+"""
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="the system has no full device")
+def test_a_log_that_cannot_be_written_stops_no_start_and_no_end() -> None:
+    """A full disk behind standard output ended the server at its ready line, and kept it from beginning anew."""
+    with Path("/dev/full").open("w") as full:
+        ended = subprocess.run(
+            [sys.executable, "-c", _UNHEARD],
+            stdout=full, stderr=full, timeout=60, check=False, env={**os.environ, "PYTHONUNBUFFERED": ""},
+        )  # fmt: skip
+    assert ended.returncode == 3

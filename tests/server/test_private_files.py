@@ -12,6 +12,7 @@ import pytest
 from catalog.store import Catalog
 from mvserver.private_files import keep_private
 from mvserver.serving.engine.database import Database
+from tests.server.program import refusal
 
 
 @pytest.fixture(autouse=True)
@@ -51,3 +52,16 @@ def test_what_is_there_and_what_comes_is_private(tmp_path: Path) -> None:
         catalog.close()
     assert stat.S_IMODE(outside.stat().st_mode) == 0o644
     assert stat.S_IMODE((data / "files" / "events" / "e").stat().st_mode) == 0o644
+
+
+@pytest.mark.parametrize("in_the_way", ["data", "data/server.lock/x", "data/files"])
+def test_a_data_directory_that_cannot_be_used_is_refused_in_words(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, in_the_way: str
+) -> None:
+    """A disk that may only be read, or what else is in the way, ended the start with a trace."""
+    path = tmp_path / in_the_way
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("")
+    told = refusal(monkeypatch, tmp_path)
+    assert f"data directory {tmp_path / 'data'} cannot be used" in told
+    assert "HINT:" in told

@@ -20,7 +20,7 @@ import sys
 import threading
 import time
 import traceback
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -30,16 +30,13 @@ _LOOK_S = 0.02
 class Forked:
     """A process of the program, used as those of ``subprocess``."""
 
-    def __init__(self, forker: _Forker, pid: int) -> None:
-        self._forker = forker
+    def __init__(self, listen: Callable[[], None], pid: int) -> None:
+        self._listen = listen
         self.pid = pid
-
-    @property
-    def returncode(self) -> int | None:
-        return self._forker.ended.get(self.pid)
+        self.returncode: int | None = None
 
     def poll(self) -> int | None:
-        self._forker.listen()
+        self._listen()
         return self.returncode
 
     def wait(self, timeout_s: float) -> int:
@@ -58,27 +55,45 @@ class Forked:
         self.send_signal(signal.SIGTERM)
 
 
-class _Forker:
-    """``ended`` has the codes of processes by their ids."""
+class Copies:
+    """What is told of processes. An end is that of the process that has the id now: ids come back."""
 
+    def __init__(self, listen: Callable[[], None]) -> None:
+        self._listen = listen
+        self._running: dict[int, Forked] = {}
+        self._begun: list[Forked] = []
+
+    def hear(self, told: Mapping[str, int]) -> None:
+        pid = told["pid"]
+        if "code" in told:
+            self._running.pop(pid).returncode = told["code"]
+        else:
+            self._running[pid] = Forked(self._listen, pid)
+            self._begun.append(self._running[pid])
+
+    def begun(self) -> Forked | None:
+        """One that nobody has been given yet."""
+        return self._begun.pop() if self._begun else None
+
+
+class _Forker:
     def __init__(self) -> None:
         self._process = subprocess.Popen(
             [sys.executable, "-m", __name__], stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0
         )
         self._told = b""
-        self._begun: list[int] = []
+        self._copies = Copies(self.listen)
         self._lock = threading.RLock()
-        self.ended: dict[int, int] = {}
         atexit.register(self._process.kill)
 
     def start(self, order: Mapping[str, Any]) -> Forked:
         assert self._process.stdin is not None
         with self._lock:
             self._process.stdin.write(json.dumps(order).encode() + b"\n")
-            while not self._begun:
+            while (begun := self._copies.begun()) is None:
                 assert self._process.poll() is None, "the process that is copied has ended"
                 self.listen(60.0)
-            return Forked(self, self._begun.pop())
+            return begun
 
     def listen(self, timeout_s: float = 0.0) -> None:
         assert self._process.stdout is not None
@@ -89,11 +104,7 @@ class _Forker:
                     return
                 *lines, self._told = (self._told + piece).split(b"\n")
                 for line in lines:
-                    told = json.loads(line)
-                    if "code" in told:
-                        self.ended[told["pid"]] = told["code"]
-                    else:
-                        self._begun.append(told["pid"])
+                    self._copies.hear(json.loads(line))
                 timeout_s = 0.0
 
 

@@ -54,3 +54,17 @@ def test_what_is_refused_is_told(tmp_path: Path) -> None:
         assert forked.start(arguments, without_java(), log).wait(WITHIN_S) == code
         assert told in log.read_text()
     assert log.read_text().startswith("before\n")
+
+
+def test_an_end_is_not_that_of_a_later_process_with_the_same_id() -> None:
+    copies = forked.Copies(lambda: None)
+    copies.hear({"pid": 7})
+    first = copies.begun()
+    copies.hear({"pid": 7, "code": -signal.SIGKILL})
+    copies.hear({"pid": 7})
+    second = copies.begun()
+    assert first is not None
+    assert second is not None
+    assert (first.poll(), second.poll()) == (-signal.SIGKILL, None)
+    copies.hear({"pid": 7, "code": 0})
+    assert (first.poll(), second.poll()) == (-signal.SIGKILL, 0)

@@ -88,3 +88,16 @@ def test_what_hinders_the_launch_is_told_to_who_asks(tmp_path: Path) -> None:
     with pytest.raises(JvmStartError, match="could not be started"):
         launch(nothing)
     assert folders(tmp_path) == []
+
+
+def test_a_disk_without_room_for_its_folder_does_not_hold_up_the_server(tmp_path: Path) -> None:
+    """The start ended with a trace, although views could have been read."""
+    work = tmp_path / "spark"
+    work.write_text("")  # a file in the way stands for whatever the system says
+    with LaunchedAhead(options(work, waiting)) as ahead:
+        with pytest.raises(FileExistsError):
+            ahead(options(work, waiting))
+        work.unlink()
+        launched = ahead(options(work, waiting))
+    assert launched.jvm.process.poll() is None
+    launched.jvm.kill()

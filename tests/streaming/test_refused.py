@@ -7,7 +7,7 @@ import pytest
 from mvserver import sqlstates
 from mvserver.errors import SqlError
 from spark_sinks.base import Refusal, Refusals, SinkRecords
-from spark_sinks.encode.refused import encoded
+from spark_sinks.encode.encoded_sink import encoded
 
 
 def number(part: bytes) -> bytes:

@@ -20,9 +20,9 @@ from mvserver.compiler.literals import is_unknown
 from mvserver.compiler.type_names import postgres_name
 from mvserver.errors import SqlError
 from mvserver.sql import types as t
+from mvserver.sql.calls import FUNCTIONS_HINT
 from mvserver.sql.types import Kind, SqlType
 
-FUNCTIONS_HINT = "The functions of continuous queries are listed in docs/sql/functions.md."
 _CASTS_HINT = "You might need to add explicit type casts."
 _AS_TEXT_KINDS = frozenset(set(Kind) - {Kind.ARRAY, Kind.MAP, Kind.STRUCT, Kind.INTERVAL})
 
@@ -261,4 +261,4 @@ def _not_unique(name: str, arguments: Sequence[Expression], position: int | None
     )
 
 
-__all__ = ["FUNCTIONS_HINT", "call_entry", "call_function", "call_operator", "no_function"]
+__all__ = ["call_entry", "call_function", "call_operator", "no_function"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from mvserver import sqlstates
 from mvserver.errors import SqlError
+from mvserver.sql.calls import FUNCTIONS_HINT
 
 _UNSETTLED = frozenset(
     [
@@ -140,7 +141,7 @@ def refusal(name: str, position: int | None) -> SqlError | None:
         return SqlError(
             sqlstates.FEATURE_NOT_SUPPORTED,
             f"function {name} is not supported in a continuous query",
-            hint="The functions of continuous queries are listed in docs/sql/functions.md.",
+            hint=FUNCTIONS_HINT,
             position=position,
         )
     return None

@@ -73,7 +73,7 @@ def _concerns(node: exp.Expr) -> bool:
 
 # --- expressions ------------------------------------------------------------------------------------------------------
 def _operands(node: exp.Expr, type_of: TypeOf) -> bool:
-    parts = _parts(node)
+    parts = parts_alike(node)
     if len(parts) < 2 or any(_is_no_number(part) for part in parts) or all(map(_is_constant, parts)):
         return False
     if isinstance(node, _VALUES) and not _is_full(type_of(node)):
@@ -81,7 +81,8 @@ def _operands(node: exp.Expr, type_of: TypeOf) -> bool:
     return _cast_all(parts, [type_of(part) for part in parts])
 
 
-def _parts(node: exp.Expr) -> list[exp.Expr]:
+def parts_alike(node: exp.Expr) -> list[exp.Expr]:
+    """Those that are to be of one type."""
     if isinstance(node, exp.Case):
         default = node.args.get("default")
         return [branch.args["true"] for branch in node.args["ifs"]] + ([] if default is None else [default])
@@ -116,12 +117,15 @@ def _compared(cursor: duckdb.DuckDBPyConnection, node: exp.Expr, tree: exp.Expr,
     return bool(wanted)
 
 
-def _rows(node: exp.Values, type_of: TypeOf) -> bool:
+def columns_of_rows(node: exp.Values) -> list[tuple[exp.Expr, ...]]:
+    """Of VALUES with several rows; none where they are not of one length, which is an error."""
     rows = [row.expressions for row in node.expressions if isinstance(row, exp.Tuple)]
-    if len(rows) < 2 or len({len(row) for row in rows}) != 1:
-        return False
+    return [] if len(rows) < 2 or len({len(row) for row in rows}) != 1 else list(zip(*rows, strict=True))
+
+
+def _rows(node: exp.Values, type_of: TypeOf) -> bool:
     changed = False
-    for column in zip(*rows, strict=True):
+    for column in columns_of_rows(node):
         if not all(map(_is_constant, column)) and not any(map(_is_no_number, column)):
             changed |= _cast_all(column, [type_of(cell) for cell in column])
     return changed

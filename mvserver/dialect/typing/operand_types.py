@@ -26,8 +26,8 @@ _NODES = (*_ARITHMETIC, *_COMPARISONS, exp.BitwiseLeftShift, exp.BitwiseRightShi
           exp.Log, exp.ExplodingGenerateSeries, exp.BitwiseAnd, exp.BitwiseOr, exp.BitwiseXor, exp.Nullif, exp.Trunc,
           exp.Explode, exp.Unnest, exp.Greatest, exp.Least)  # fmt: skip
 _FLOATS = ("DOUBLE", "FLOAT")
-_SMALL = ("SMALLINT", "TINYINT")
-_INT4 = (*_SMALL, "INTEGER")
+SMALL = ("SMALLINT", "TINYINT")
+_INT4 = (*SMALL, "INTEGER")
 _BITWISE = (exp.BitwiseAnd, exp.BitwiseOr, exp.BitwiseXor)
 _TIMES = ("DATE", "TIMESTAMP")
 _INTEGERS = (*_INT4, "BIGINT")
@@ -112,7 +112,7 @@ def _shifted(node: exp.Expr, type_of: TypeOf) -> exp.Expr | None:
     kind = type_of(node.this)
     if kind not in _INTEGERS or type_of(node.expression) not in _INT4:
         return None
-    bits = 64 if kind == "BIGINT" else 16 if kind in _SMALL else 32
+    bits = 64 if kind == "BIGINT" else 16 if kind in SMALL else 32
     return _call(f"{_SHIFTS[type(node)]}_{bits}", node.this, node.expression)
 
 
@@ -222,7 +222,7 @@ def _arithmetic(node: exp.Expr, type_of: TypeOf) -> exp.Expr | None:
         return _moved_instant(node, type_of)
     if kind == "INTERVAL" and isinstance(node, exp.Sub) and _INSTANT in (type_of(left), type_of(right)):
         return exp.Paren(this=exp.Sub(this=_in_utc(left), expression=_in_utc(right)))
-    if kind in _SMALL:
+    if kind in SMALL:
         return _with_wide_constants(node, kind)
     if kind == "FLOAT" and [type_of(left), type_of(right)] != ["FLOAT", "FLOAT"]:
         left.replace(exp.cast(left.copy(), "DOUBLE", dialect="duckdb"))
@@ -245,7 +245,7 @@ def _in_utc(operand: exp.Expr) -> exp.Expr:
 def _with_wide_constants(node: exp.Expr, kind: str) -> exp.Expr | None:
     """A constant is an integer; DuckDB gives it the type of the smallint beside it."""
     parts = (node.this, node.expression)
-    constants = [part for part in parts if kind in _SMALL and isinstance(_positive(part), exp.Literal)]
+    constants = [part for part in parts if kind in SMALL and isinstance(_positive(part), exp.Literal)]
     for part in constants:
         part.replace(exp.cast(part.copy(), "INT", dialect="duckdb"))
     return node if constants else None

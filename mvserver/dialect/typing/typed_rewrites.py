@@ -30,7 +30,14 @@ from mvserver.dialect.functions.arrays import array_literal
 from mvserver.dialect.functions.to_char import call
 from mvserver.dialect.growth import Growth
 from mvserver.dialect.probes import innermost, type_parameters, types_in
-from mvserver.dialect.typing import constant_operands, exact_columns, mixed_numerics, operand_types, row_values
+from mvserver.dialect.typing import (
+    constant_operands,
+    exact_columns,
+    mixed_numerics,
+    operand_types,
+    row_values,
+    small_integers,
+)
 from mvserver.dialect.typing.operand_rules import NO_FUNCTION
 from mvserver.errors import SqlError
 
@@ -71,6 +78,10 @@ def concerns_always(node: exp.Expr) -> bool:
 
 
 def concerns(node: exp.Expr) -> bool:
+    return small_integers.concerns(node) or _is_rewritten(node)
+
+
+def _is_rewritten(node: exp.Expr) -> bool:
     if isinstance(node, exp.Cast):
         plain = not isinstance(node.this, exp.Literal | exp.Parameter | exp.Null)
         target = node.to.this if isinstance(node.to, exp.DataType) else None
@@ -145,9 +156,11 @@ class TypedRewriting:
         changed, growth = False, Growth(self._tree)
         for node in interrupts.asking(inner_first(self._tree)):
             replacement = None
+            if small_integers.concerns(node):
+                changed |= small_integers.widen(node, self._type)
             if with_enums and enum_operands.concerns(node):
                 replacement = enum_operands.rewritten(node, self._type)
-            if replacement is None and concerns(node):
+            if replacement is None and _is_rewritten(node):
                 replacement = self._rewritten(node)
             if replacement is not None:
                 changed = True

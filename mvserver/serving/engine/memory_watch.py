@@ -31,6 +31,7 @@ from mvserver.errors import SqlError
 from mvserver.serving.api import NOBODY, Owner
 from mvserver.serving.engine import allocators
 from mvserver.serving.engine.abandonable_work import WorkAbandoned
+from mvserver.threads import started
 
 _LOG = logging.getLogger(__name__)
 _LOOK_EVERY_S = 0.025
@@ -157,8 +158,7 @@ class MemoryWatch:
         query = Watched(self, interrupt, owner)
         with self._condition:
             if self._thread is None and not self._closed:
-                self._thread = threading.Thread(target=self._run, name="query-memory", daemon=True)
-                self._thread.start()
+                self._thread = started(self._run, "query-memory")
             self._queries.add(query)
             if len(self._queries) == 1:
                 self._condition.notify()

@@ -26,6 +26,7 @@ from mvserver.serving.fast.finished_loader import CannotBeKept, Loader, Source
 from mvserver.serving.fast.finished_reader import Reader, reader
 from mvserver.serving.fast.finished_view import Budget, FinishedView
 from mvserver.serving.fast.past_rows import PastRows, RowsThen, place_of
+from mvserver.threads import started
 from spark_sinks.duckdb.changes.changes import RowsNow
 from spark_sinks.duckdb.history.history import History
 
@@ -284,8 +285,7 @@ class KeptViews:
     def _wake(self) -> None:
         with self._condition:
             if self._thread is None and not self._closed:
-                self._thread = threading.Thread(target=self._run, name="finished-rows", daemon=True)
-                self._thread.start()
+                self._thread = started(self._run, "finished-rows")
             self._condition.notify_all()
 
     def close(self) -> None:

@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from mvserver import limits
+from mvserver.threads import started
 
 _TICK_S = limits.EVENT_LOOP_HELD_S_MAX / 2
 _TICKS_AWAKE = 100
@@ -38,12 +39,11 @@ class Watchdog:
 
     @contextmanager
     def watching(self, interrupt: Callable[[], None]) -> Iterator[Held]:
+        if self._thread is None:
+            self._thread = started(self._run, "loop-watchdog")
         held = Held(interrupt, time.monotonic())
         self._held, self._used = held, True
-        if self._thread is None:
-            self._thread = threading.Thread(target=self._run, name="loop-watchdog", daemon=True)
-            self._thread.start()
-        elif self.asleep.is_set():
+        if self.asleep.is_set():
             self._wake.set()
         try:
             yield held

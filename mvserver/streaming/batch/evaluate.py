@@ -171,6 +171,11 @@ def row_columns(program: Program) -> tuple[str, ...]:
     return (*program.flags, *program.columns)
 
 
+def names_of(columns: Sequence[str]) -> list[str]:
+    """Of columns as :func:`row_columns` gives them."""
+    return [column.rpartition(" AS ")[2] for column in columns]
+
+
 def _row_columns(program: Program, order: RecordOrder | None) -> tuple[str, ...]:
     return (*row_columns(program), TIME, *(SELECTED if order else ()))
 
@@ -182,7 +187,7 @@ def _weighed(frame: DataFrame, program: Program, order: RecordOrder | None) -> D
         return frame
     size = " + ".join(f"coalesce(octet_length({name}), 0L)" for name in program.texts)
     fits = f"{size} <= {_LIGHT_BYTES} OR {bounded.FITS}({size}, {limits.TASK_ROWS_BYTES_MAX}L)"
-    names = (column.rpartition(" AS ")[2] for column in _row_columns(program, order))
+    names = names_of(_row_columns(program, order))
     kept = (name if name != TIME else f"CASE WHEN {fits} THEN {name} END AS {name}" for name in names)
     return select_expressions(frame, tuple(kept))
 

@@ -16,11 +16,12 @@ from weakref import WeakKeyDictionary
 import pyarrow as pa
 from py4j.java_gateway import JavaObject
 from pyspark import SparkContext
-from pyspark.java_gateway import ensure_callback_server_started
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.classic.dataframe import DataFrame as ClassicDataFrame
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 from pyspark.sql.utils import ForeachBatchFunction
+
+from mvserver.streaming.spark.callbacks import serve_callbacks
 
 _SEQUENCES_MAX = 500
 
@@ -44,7 +45,7 @@ def for_each_batch(writer: DataStreamWriter, function: Callable[[DataFrame, int]
     assert gateway is not None  # noqa: S101 - a session has one
     helper = gateway.jvm.org.apache.spark.sql.execution.streaming.sources.PythonForeachBatchHelper
     helper.callForeachBatch(writer._jwrite, _BatchFunction(writer._spark, function))
-    ensure_callback_server_started(gateway)  # type: ignore[no-untyped-call]
+    serve_callbacks(gateway)
     return writer
 
 

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 
-from mvserver.streaming.batch.evaluate import TIME, make_known, row_columns, row_frame
+from mvserver.streaming.batch.evaluate import TIME, make_known, names_of, row_columns, row_frame
 from mvserver.streaming.batch.program import Program, build_program, program_groups
 from mvserver.streaming.batch.record_order import SELECTED, with_order
 from mvserver.streaming.batch.spark_calls import select_expressions
@@ -55,7 +55,7 @@ class LivePrograms:
             for stage in program.stages:
                 frame = select_expressions(frame, ("*", *stage))
             frame = select_expressions(frame, (*kept, *row_columns(program)))
-            packed = f"{own} struct({', '.join(_names(program))}) END AS {_rows(number)}"
+            packed = f"{own} struct({', '.join(names_of(row_columns(program)))}) END AS {_rows(number)}"
             frame = select_expressions(frame, (*kept, packed))
             kept = (*kept, _rows(number))
         rows = (name for name in kept if name != _RECORD)
@@ -70,7 +70,7 @@ class LivePrograms:
             own = rows.filter(pc.equal(rows.column(PROGRAM), number))
             arrays = own.column(_rows(number)).combine_chunks().flatten()
             others = {name: own.column(name) for name in (TIME, *SELECTED)}
-            yield program, pa.table({**dict(zip(_names(program), arrays, strict=True)), **others})
+            yield program, pa.table({**dict(zip(names_of(row_columns(program)), arrays, strict=True)), **others})
 
     def _numbered(self) -> Iterator[tuple[int, Program]]:
         yield from enumerate(self.spread, WHOLE + 1)
@@ -93,7 +93,3 @@ def live_programs(targets: Sequence[Target], schemas: KnownSchemas) -> LiveProgr
 
 def _rows(number: int) -> str:
     return f"mv_rows_{number}"
-
-
-def _names(program: Program) -> list[str]:
-    return [column.rpartition(" AS ")[2] for column in row_columns(program)]

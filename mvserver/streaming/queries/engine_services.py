@@ -16,14 +16,7 @@ from mvserver.streaming.pipeline.pipeline import HEALTH_INTERVAL_S
 from mvserver.streaming.spark.launch import Launched, launch
 from mvserver.streaming.spark.options import SparkOptions
 from mvserver.streaming.spark.supervisor import Supervision
-from spark_sinks.base import (
-    KeptPosition,
-    RefusedRecords,
-    SourceReader,
-    StoreClient,
-    TableSink,
-    TransactionalSink,
-)
+from spark_sinks.base import KeptPosition, RefusedRecords, SourceReader, StoreClient, TableSink, TransactionalSink
 from spark_sinks.duckdb.ledger.ledger import SubscriberRow
 from spark_sinks.duckdb.writer import Writer
 from spark_sinks.store_kind import StoreKind

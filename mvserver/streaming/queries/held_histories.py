@@ -17,6 +17,7 @@ from mvserver import sqlstates
 from mvserver.errors import SqlError
 from mvserver.streaming.pipeline.held_history import forget_history
 from mvserver.streaming.queries.engine_services import EngineServices
+from mvserver.threads import started
 from spark_sinks.base import SourceReader
 from spark_sinks.duckdb.ledger.ledger import HistoryRow
 
@@ -63,8 +64,7 @@ class HeldHistories:
 
     def _begin(self) -> None:
         if self._left and self._thread is None and not self._stopping.is_set():
-            self._thread = threading.Thread(target=self._loop, name="let-go-histories", daemon=True)
-            self._thread.start()
+            self._thread = started(self._loop, "let-go-histories")
 
     def left(self, reader_id: str) -> None:
         """Its source has not let go of it."""

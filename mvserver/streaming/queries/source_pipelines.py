@@ -83,8 +83,7 @@ class SourcePipelines:
         try:
             return pipeline.reader.adopt(start, fresh=fresh)
         except BaseException:
-            if not pipeline.started and not pipeline.subscribers:
-                self.stop(pipeline)
+            self._drop_unused(pipeline)
             raise
 
     @contextmanager
@@ -96,22 +95,21 @@ class SourcePipelines:
             yield
         except BaseException:
             for pipeline in [self._pipelines[id_] for id_ in set(self._pipelines) - before]:
-                if not pipeline.started and not pipeline.subscribers:
-                    self.stop(pipeline)
+                self._drop_unused(pipeline)
             raise
 
     def start(self, pipeline: Pipeline) -> None:
         if not pipeline.started:
             pipeline.start(self._services.writer.pipeline_position(pipeline.id))
 
-    def stop(self, pipeline: Pipeline) -> None:
-        """It will be made anew, and goes on from its place in the ledger."""
-        if self._pipelines.get(pipeline.id) is pipeline:
+    def _drop_unused(self, pipeline: Pipeline) -> None:
+        """One that has not begun, and that nobody reads by, goes."""
+        if not pipeline.started and not pipeline.subscribers and self._pipelines.get(pipeline.id) is pipeline:
             del self._pipelines[pipeline.id]
             pipeline.stop()
 
     def end(self, pipeline: Pipeline) -> None:
-        """The same in a thread of its own."""
+        """It will be made anew, and goes on from its place in the ledger. It stops in a thread of its own."""
         if self._pipelines.get(pipeline.id) is pipeline:
             del self._pipelines[pipeline.id]
             pipeline.give_up()

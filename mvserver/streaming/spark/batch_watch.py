@@ -17,6 +17,8 @@ from typing import Any, TypeVar
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
+from mvserver.threads import started
+
 _log = logging.getLogger(__name__)
 
 _LOOK_S = 0.25
@@ -84,8 +86,7 @@ class _Watch:
         with self._lock:
             self._watched[watched.tag] = watched
             if self._thread is None:
-                self._thread = threading.Thread(target=self._loop, name="batch-watch", daemon=True)
-                self._thread.start()
+                self._thread = started(self._loop, "batch-watch")
             self._lock.notify_all()
 
     def remove(self, watched: _Watched) -> None:

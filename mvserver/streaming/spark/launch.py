@@ -40,7 +40,7 @@ class LaunchedAhead:
         self._first: Launched | None = None
         try:
             self._first = launch(options)
-        except (JvmStartError, SqlError) as error:  # whoever asks for a JVM learns it from the launch that follows
+        except (JvmStartError, SqlError, OSError) as error:  # whoever asks learns it from the launch that follows
             _log.debug("Spark's JVM is not launched ahead: %s", error)
 
     def __call__(self, options: SparkOptions) -> Launched:

@@ -152,21 +152,18 @@ class Ledger:
         return int(rows[0][0])
 
     def _forget_batches(self, pipeline_id: str) -> None:
-        """A generation may end long before it has made enough of them to forget older ones."""
+        """All but the last ones, of whichever generations they are."""
         first_beyond = self._cursor.execute(
             'SELECT generation, batch_id FROM "_ledger".batches WHERE pipeline_id = $1 '
             "ORDER BY generation DESC, batch_id DESC LIMIT 1 OFFSET $2",
             [pipeline_id, HISTORY_ROWS_MAX],
         ).fetchall()
         for generation, batch_id in first_beyond:
-            self._forget_until(pipeline_id, generation, batch_id)
-
-    def _forget_until(self, pipeline_id: str, generation: int, batch_id: int) -> None:
-        self._cursor.execute(
-            'DELETE FROM "_ledger".batches WHERE pipeline_id = $1 AND '
-            "(generation < $2 OR (generation = $2 AND batch_id <= $3))",
-            [pipeline_id, generation, batch_id],
-        )
+            self._cursor.execute(
+                'DELETE FROM "_ledger".batches WHERE pipeline_id = $1 AND '
+                "(generation < $2 OR (generation = $2 AND batch_id <= $3))",
+                [pipeline_id, generation, batch_id],
+            )
 
     def subscribers(self) -> list[SubscriberRow]:
         rows = self._cursor.execute(
@@ -267,7 +264,7 @@ class Ledger:
             [entry.pipeline_id, entry.generation, entry.batch_id, encode(entry.start), end, entry.records],
         )
         if entry.batch_id % HISTORY_ROWS_MAX == HISTORY_ROWS_MAX - 1:
-            self._forget_until(entry.pipeline_id, entry.generation, entry.batch_id - HISTORY_ROWS_MAX)
+            self._forget_batches(entry.pipeline_id)
 
     def move_subscribers(self, query_ids: Sequence[str], position: Position) -> None:
         if query_ids:

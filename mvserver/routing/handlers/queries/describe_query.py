@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from mvserver.front import Result
+from mvserver.pgcatalog.visibility import TELLING
 from mvserver.routing import privileges
 from mvserver.routing.ports import Services
 from mvserver.routing.query_states import hides_rows, relation_name, status_of
@@ -21,12 +22,7 @@ FIELDS = fields(
     ("version", INT8), ("owner", TEXT), ("created_at", TIMESTAMPTZ), ("lane", TEXT), ("lane_reason", TEXT),
 )  # fmt: skip
 
-_TELLING = frozenset(
-    {
-        "error", "note", "rows_in", "rows_in_per_s", "rows_out_per_s", "rejected", "start_position", "position",
-        "latest_position", "lag_records", "filled_share", "last_change_at", "epoch", "lane_reason",
-    }
-)  # fmt: skip
+_TELLING = TELLING | {"rows_in_per_s", "rows_out_per_s", "start_position"}
 """What tells of rows that policies may hide, as in mv_catalog.queries."""
 
 

@@ -1,0 +1,59 @@
+"""Whole constants beside smallint: PostgreSQL's are integers, and so is what is made of both.
+
+DuckDB's take the type of what stands beside them, so that ``coalesce(small, 0) * small`` would overflow.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sqlglot import exp
+
+from mvserver.dialect.typing.mixed_numerics import columns_of_rows, parts_alike
+from mvserver.dialect.typing.operand_types import SMALL, TypeOf
+
+_NODES = (exp.Coalesce, exp.Greatest, exp.Least, exp.Case, exp.Array, exp.Lag, exp.Lead)
+_SMALLEST, _GREATEST = -(2**15), 2**15 - 1  # others have a larger type by themselves
+
+
+def concerns(node: exp.Expr) -> bool:
+    return any(any(map(_is_small_constant, parts)) for parts in _mixed(node))
+
+
+def widen(node: exp.Expr, type_of: TypeOf) -> bool:
+    """Makes an integer of one of the constants, in place, and so of them all; True when there was one."""
+    changed = False
+    for parts in _mixed(node):
+        constants = [part for part in parts if _is_small_constant(part)]
+        kinds = {type_of(part) for part in parts if not _is_small_constant(part)} - {'"NULL"'}
+        if constants and kinds and kinds.issubset(SMALL):
+            widened = (
+                parts[0] if isinstance(node, exp.Lag | exp.Lead) else constants[0]
+            )  # these have the type of the first
+            widened.replace(exp.cast(widened.copy(), "INT", dialect="duckdb"))
+            changed = True
+    return changed
+
+
+def _mixed(node: exp.Expr) -> Sequence[Sequence[exp.Expr]]:
+    """What is to be of one type, where it is not constants alone."""
+    found: list[Sequence[exp.Expr]] = []
+    if isinstance(node, exp.Values):
+        found += columns_of_rows(node)
+    elif isinstance(node, _NODES):
+        found.append(parts_alike(node))
+    return [parts for parts in found if not all(map(_is_whole, parts))]
+
+
+def _is_whole(part: exp.Expr) -> bool:
+    bare = part.unnest()
+    bare = bare.this if isinstance(bare, exp.Neg) else bare
+    return isinstance(bare, exp.Literal) and not bare.is_string and bare.name.isdigit()
+
+
+def _is_small_constant(part: exp.Expr) -> bool:
+    if not _is_whole(part):
+        return False
+    bare = part.unnest()
+    value = -int(bare.this.name) if isinstance(bare, exp.Neg) else int(bare.name)
+    return _SMALLEST <= value <= _GREATEST
