@@ -234,9 +234,9 @@ _NO_ARGUMENTS: dict[type[exp.Expr], tuple[str, ...]] = {
 
 def _is_no_type(node: exp.DataType) -> bool:
     words = str(node.meta.get(WORD, "text")).split()  # ``double precision`` is one token
-    while node.this == exp.DataType.Type.ARRAY and node.expressions and isinstance(node.expressions[0], exp.DataType):
+    while node.this == exp.DType.ARRAY and node.expressions and isinstance(node.expressions[0], exp.DataType):
         node = node.expressions[0]
-    return node.this != exp.DataType.Type.USERDEFINED and not (words and words[0] in _TYPES)
+    return node.this != exp.DType.USERDEFINED and not (words and words[0] in _TYPES)
 
 
 def _check_form(node: exp.Expr) -> None:

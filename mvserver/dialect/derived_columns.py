@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from sqlglot import exp
 
 from mvserver.dialect.guard import function_name
+from mvserver.dialect.joins import is_bracket, joined, sources_of
 from mvserver.dialect.marks import RELATION
 
 Item = tuple[str, exp.Expr]
@@ -14,11 +15,14 @@ Item = tuple[str, exp.Expr]
 
 _DEPTH_MAX = 8  # of sub-queries that are looked into
 _PAIRS = frozenset({"json_each", "jsonb_each", "json_each_text", "jsonb_each_text"})
-_ONE_COLUMN = frozenset({
-    "generate_series", "generate_subscripts", "unnest", "regexp_split_to_table", "string_to_table", "regexp_matches",
-    "json_object_keys", "jsonb_object_keys", "json_array_elements", "json_array_elements_text",
-    "jsonb_array_elements_text", "jsonb_array_elements",
+_ELEMENTS = frozenset({
+    "json_array_elements", "json_array_elements_text", "jsonb_array_elements", "jsonb_array_elements_text",
 })  # fmt: skip
+"""Their column is called "value"."""
+_ONE_COLUMN = _ELEMENTS | {
+    "generate_series", "generate_subscripts", "unnest", "regexp_split_to_table", "string_to_table", "regexp_matches",
+    "json_object_keys", "jsonb_object_keys",
+}  # fmt: skip
 
 
 def inner_first(tree: exp.Expr) -> Sequence[exp.Expr]:
@@ -39,12 +43,6 @@ def inner_first(tree: exp.Expr) -> Sequence[exp.Expr]:
 _FIRST = {"with_": 0, "from_": 1, "joins": 2, "laterals": 3}
 
 
-def sources_of(select: exp.Select) -> list[exp.Expr]:
-    """What it reads, in the order of FROM."""
-    found = [select.args["from_"].this] if select.args.get("from_") is not None else []
-    return [*found, *(join.this for join in select.args.get("joins") or [])]
-
-
 def query_of(source: exp.Expr) -> exp.Expr | None:
     """The query of a source that is one; None for others."""
     if isinstance(source, exp.Lateral):
@@ -53,14 +51,14 @@ def query_of(source: exp.Expr) -> exp.Expr | None:
 
 
 def item_of(source: exp.Expr, name: str, select: exp.Select) -> exp.Expr | None:
-    """The expression behind a column of a source that is written out."""
-    if source.meta.get(RELATION) is not None:
-        return None
-    if isinstance(source, exp.Table) and isinstance(source.this, exp.Func):
-        whole = function_name(source.this) == "jsonb_each" and name.lower() == "value"
-        return exp.cast(exp.null(), exp.DType.JSONB) if whole else None
+    """The expression behind a column of a source; None where the source is not known to have it."""
     found = columns_of(source, select)
     return next((item for each, item in found or () if each.lower() == name.lower()), None)
+
+
+def is_plain(item: exp.Expr) -> bool:
+    """Whether it stands for the column of a view or function; a NULL of the query's text is a part of that."""
+    return isinstance(item, exp.Null) and item.parent is None
 
 
 def items_of(query: exp.Expr | None, depth: int = 0) -> Sequence[Item] | None:
@@ -96,11 +94,13 @@ def columns_of(source: exp.Expr, select: exp.Expr, depth: int = 0) -> Sequence[I
         found = None if clause is None else items_of(clause.this, depth + 1)
         own = clause.args.get("alias") if clause is not None else None
         found = _renamed(found, [each.name for each in own.columns] if isinstance(own, exp.TableAlias) else [])
-    elif isinstance(source, exp.Values):
-        found = _of_rows(source)
+    elif isinstance(source, exp.Values) or isinstance(source.this, exp.Values):
+        found = _of_rows(source if isinstance(source, exp.Values) else source.this)
+    elif is_bracket(source):
+        found = _joined(source.this, select, depth + 1)
     else:
         query = query_of(source)
-        found = _of_function(source, names) if query is None else items_of(query, depth + 1)
+        found = _of_function(source) if query is None else items_of(query, depth + 1)
     return _renamed(found, names)
 
 
@@ -137,7 +137,7 @@ def _is_open(item: exp.Expr) -> bool:
     return isinstance(bare, exp.Null) or (isinstance(bare, exp.Literal) and bool(bare.is_string))
 
 
-def _of_function(source: exp.Expr, names: Sequence[str]) -> Sequence[Item] | None:
+def _of_function(source: exp.Expr) -> Sequence[Item] | None:
     """Functions of rows whose columns are known."""
     if isinstance(source, exp.Unnest):
         count = len(source.expressions) + bool(source.args.get("offset"))
@@ -150,36 +150,25 @@ def _of_function(source: exp.Expr, names: Sequence[str]) -> Sequence[Item] | Non
         found = [("key", exp.null()), ("value", whole)]
     elif name in _ONE_COLUMN or isinstance(source.this, exp.ExplodingGenerateSeries):
         whole = exp.cast(exp.null(), exp.DType.JSONB) if name == "jsonb_array_elements" else exp.null()
-        found = [(name, whole)] * max(1, len(source.this.expressions) if name == "unnest" else 1)
+        own = "value" if name in _ELEMENTS else name
+        found = [(own, whole)] * max(1, len(source.this.expressions) if name == "unnest" else 1)
     else:
         return None
     return [*found, *([("ordinality", exp.null())] if ordinal else [])]
 
 
 def _starred(star: exp.Expr, select: exp.Select, depth: int) -> Sequence[Item] | None:
-    """The columns that a star stands for: those that both sides of a join share once, and first."""
-    found: list[Item] = []
-    joins = [None, *(select.args.get("joins") or [])]
-    for source, join in zip(sources_of(select), joins, strict=False):
-        if isinstance(star, exp.Column):
-            if star.table == source.alias_or_name:
-                return columns_of(source, select, depth)
-            continue
-        own = columns_of(source, select, depth)
-        if own is None:
-            return None
-        shared = _shared(join, found, own) if join is not None else []
-        merged = [next((each for each in found if each[0].lower() == name), (name, exp.null())) for name in shared]
-        found = [*merged, *(each for each in (*found, *own) if each[0].lower() not in shared)]
-    return found or None
+    """The columns that a star stands for; None where those of a source cannot be told."""
+    if isinstance(star, exp.Column):
+        sources = sources_of(select)
+        return next((columns_of(each, select, depth) for each in sources if each.alias_or_name == star.table), None)
+    start = select.args.get("from_")
+    return None if start is None else _joined(start.this, select, depth, select.args.get("joins") or ())
 
 
-def _shared(join: exp.Expr, found: Sequence[Item], own: Sequence[Item]) -> Sequence[str]:
-    using = [part.name.lower() for part in join.args.get("using") or ()]
-    if using or str(join.args.get("method") or "").upper() != "NATURAL":
-        return using
-    names = {name.lower() for name, _ in own}
-    return [name.lower() for name, _ in found if name.lower() in names]
+def _joined(source: exp.Expr, select: exp.Expr, depth: int, joins: Sequence[exp.Expr] = ()) -> Sequence[Item] | None:
+    found = joined(source, lambda each: columns_of(each, select, depth), joins)
+    return None if found is None else [(name, items[0] if items else exp.null()) for name, items in found]
 
 
 def _with(name: str, select: exp.Expr | None) -> exp.Expr | None:

@@ -98,7 +98,7 @@ _ARGUMENTS: dict[type[exp.Expr], tuple[str, ...]] = {
 
 
 class _Asking(DuckDBGenerator):
-    """A generator that can be interrupted."""
+    """A generator that can be interrupted, of trees that are needed for nothing else."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -109,6 +109,18 @@ class _Asking(DuckDBGenerator):
         if not self._steps % interrupts.EVERY:
             interrupts.check()
         return str(super().sql(expression, key, comment))
+
+    # sqlglot puts the joins to a source of these kinds before its alias, or leaves them out
+    def values_sql(self, expression: exp.Values, values_as_table: bool = True) -> str:
+        joins = expression.args.get("joins") or []
+        expression.set("joins", None)
+        return super().values_sql(expression, values_as_table) + self._joins(joins)
+
+    def lateral_sql(self, expression: exp.Lateral) -> str:
+        return super().lateral_sql(expression) + self._joins(expression.args.get("joins") or [])
+
+    def _joins(self, joins: Sequence[exp.Expr]) -> str:
+        return "".join(map(self.sql, joins))
 
 
 class Interruptible(DuckDB):

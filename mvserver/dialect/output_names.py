@@ -148,12 +148,12 @@ def _last_part(node: exp.Expr) -> str | None:
 def _type_name(target: exp.Expr) -> str | None:
     if isinstance(target, exp.DataType):
         kind = target.args.get("kind")
-        if target.this == exp.DataType.Type.USERDEFINED and kind is not None:
+        if target.this == exp.DType.USERDEFINED and kind is not None:
             last = kind.expression if isinstance(kind, exp.Dot) else kind
             if isinstance(last, exp.Identifier) and last.quoted:
                 return str(last.name)
             return str(last.name if isinstance(last, exp.Expr) else last).rpartition(".")[2].lower()
-        if target.this == exp.DataType.Type.ARRAY and target.expressions:
+        if target.this == exp.DType.ARRAY and target.expressions:
             return _type_name(target.expressions[0])
         name = str(target.this.value if hasattr(target.this, "value") else target.this)
         return _TYPE_NAMES.get(name, name.lower())

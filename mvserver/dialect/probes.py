@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 
 import duckdb
@@ -46,6 +46,15 @@ def _without_sets(probe: exp.Select) -> None:
             node.replace(exp.cast(exp.Literal.number(0), "INT", dialect="duckdb"))
 
 
+def type_parameters(probe: exp.Select, types: Mapping[int, str]) -> None:
+    """NULLs of their types instead of parameters, in place; plain ones where a type is open or the text casts them."""
+    for parameter in list(probe.find_all(exp.Parameter)):
+        kind = types.get(int(parameter.name), binding.UNKNOWN) if parameter.name.isdigit() else ""
+        known = kind not in ("", binding.UNKNOWN) and not kind.startswith("ANY")  # as ANY[], of any array
+        cast = known and not isinstance(parameter.parent, exp.Cast)
+        parameter.replace(exp.cast(exp.null(), kind, dialect="duckdb") if cast else exp.null())
+
+
 def bound_in(cursor: duckdb.DuckDBPyConnection, query: exp.Expr, outer: exp.Expr | None) -> Bound | None:
     """The columns of a query that is a part of another; None where it does not bind there."""
     inner = exp.Select(expressions=[exp.Star()])
@@ -74,7 +83,9 @@ def columns_of(
 ) -> Sequence[str] | None:
     """The names of the columns of one of the sources of ``select``; None where they cannot be told."""
     inner = exp.Select(expressions=[exp.Star()])
-    inner.set("from_", exp.From(this=source.copy()))
+    alone = source.copy()
+    alone.set("joins", None)
+    inner.set("from_", exp.From(this=alone))
     whole = with_sources([], select, outer)
     whole.set("expressions", [exp.Star()])
     whole.set("joins", None)

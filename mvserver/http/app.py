@@ -24,14 +24,13 @@ from mvserver.http.formats import negotiate
 from mvserver.http.mcp import tools
 from mvserver.http.mcp.endpoint import McpEndpoint
 from mvserver.http.statement import Login, Request, StatementRun
-from mvserver.http.status import OF_PATHS, UNAUTHORIZED, UNAVAILABLE, RequestError, body_of, status_of
+from mvserver.http.status import ALWAYS, OF_PATHS, UNAUTHORIZED, UNAVAILABLE, RequestError, body_of, status_of
 from mvserver.http.view_query import build
 from mvserver.http.view_schemas import readable_views
 from mvserver.http.work import Answer, Workers, send
 from mvserver.listening import is_loopback
 
 _LOG = logging.getLogger(__name__)
-_ALWAYS = {"X-Content-Type-Options": "nosniff", "Server": "mvserver"}
 _BEGUN = "begun"  # of a request: the answer whose head was sent
 _JSON = "application/json; charset=utf-8"
 _TICKETS = "/v1/tickets"
@@ -115,7 +114,7 @@ class Routes:
     async def _headers(self, request: web.Request, response: web.StreamResponse) -> None:
         """Right before they are sent."""
         request[_BEGUN] = response
-        response.headers.update(_ALWAYS)
+        response.headers.update(ALWAYS)
         for name, value in self._neighbours.origins.headers(request.headers.get("Origin")).items():
             before = response.headers.get(name) if name == "Vary" else None
             both = before is not None and value not in before

@@ -9,7 +9,7 @@ from aiohttp.http_exceptions import LineTooLong
 
 from mvserver import limits
 from mvserver.failures import as_sql_error
-from mvserver.http.status import INTERNAL, RequestError, body_of
+from mvserver.http.status import ALWAYS, INTERNAL, RequestError, body_of
 
 _LOG = logging.getLogger(__name__)
 
@@ -40,8 +40,7 @@ class Conversation(web.RequestHandler):
             error = RequestError(status, "the request is no HTTP", detail=_first_line(message))
         _LOG.info("a request could not be read: %s", error.message)
         response = web.Response(status=status, body=body_of(error), content_type="application/json", charset="utf-8")
-        response.headers["Cache-Control"] = "no-store"
-        response.headers["X-Content-Type-Options"] = "nosniff"
+        response.headers.update({"Cache-Control": "no-store", **ALWAYS})
         response.force_close()
         return response
 

@@ -1,4 +1,4 @@
-"""SQLSTATEs as HTTP statuses, and the body that an error has. docs/web.md has the table."""
+"""SQLSTATEs as HTTP statuses, the body that an error has, and what any answer has. docs/web.md has the table."""
 
 from __future__ import annotations
 
@@ -13,6 +13,9 @@ UNAUTHORIZED = 401
 NOT_FOUND = 404
 INTERNAL = 500
 UNAVAILABLE = 503
+
+ALWAYS: Mapping[str, str] = {"X-Content-Type-Options": "nosniff", "Server": "mvserver"}
+"""Headers of all answers."""
 
 # a longer beginning of the code wins over a shorter one
 BY_CODE: Mapping[str, int] = {

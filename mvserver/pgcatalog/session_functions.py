@@ -220,9 +220,9 @@ def _of_named_relation(name: str, arguments: list[exp.Expr], facts: SessionFacts
     found = _call(name, relation, *arguments[1:])
     if name not in _SIZES or facts.viewer is None or not facts.viewer.secured:
         return found
-    oids = [exp.Literal.number(oid) for oid in sorted(facts.viewer.secured)]
-    hidden = exp.In(this=relation.copy(), expressions=oids)  # a size tells how many rows there are
-    return exp.Case(ifs=[exp.If(this=hidden, true=exp.null())], default=found)
+    hidden = [exp.Literal.number(oid) for oid in sorted(facts.viewer.secured)]
+    is_hidden = exp.In(this=relation.copy(), expressions=hidden)  # a size tells how many rows there are
+    return exp.Case(ifs=[exp.If(this=is_hidden, true=exp.null())], default=found)
 
 
 def _current_setting(arguments: list[exp.Expr], facts: SessionFacts) -> exp.Expr:

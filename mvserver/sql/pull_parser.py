@@ -394,7 +394,7 @@ class PullParser(PostgresParser):
             found.meta.setdefault(WORD, word.text if word.token_type == TokenType.IDENTIFIER else word.text.lower())
         while isinstance(found, exp.ObjectIdentifier | exp.PseudoType | exp.DataType) and self._is_array_mark():
             self._advance(2)
-            found = exp.DataType(this=exp.DataType.Type.ARRAY, expressions=[found], nested=True)
+            found = exp.DataType(this=exp.DType.ARRAY, expressions=[found], nested=True)
         return found
 
     def _parse_type_size(self) -> exp.DataTypeParam | None:
@@ -678,7 +678,7 @@ class PullParser(PostgresParser):
         place = self._parse_primary() or self._parse_placeholder()
         if self._match(TokenType.DCOLON):
             kind = self._parse_types()
-            if not isinstance(kind, exp.DataType) or kind.this is not exp.DataType.Type.TIMESTAMPTZ:
+            if not isinstance(kind, exp.DataType) or kind.this is not exp.DType.TIMESTAMPTZ:
                 self.raise_error("AS OF takes no other type")
         return exp.Version(this="TIMESTAMP", kind="AS OF", expression=place)
 

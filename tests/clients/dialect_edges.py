@@ -171,6 +171,19 @@ VALUES = (
     "* FROM (VALUES (1, 'a', true)) AS v (x)",
     "v.column2 FROM shop, LATERAL (VALUES (id, name), (id + 1, 'x')) AS v ORDER BY 1",
     "column1 FROM (VALUES (1), (2)) AS v JOIN (VALUES (2), (3)) AS w USING (column1)",
+    # stars over joins by names
+    "* FROM shop JOIN LATERAL (SELECT shop.id AS i) AS b JOIN (VALUES (1), (2)) AS c (i) USING (i) ON true",
+    "shop.id, b.i FROM shop JOIN LATERAL (SELECT shop.id AS i) AS b JOIN shop AS c ON c.id > b.i ON true ORDER BY 1",
+    "* FROM (VALUES (1, 2)) AS a (x, d), (VALUES (1, 5, 'f')) AS b (x, y, f) NATURAL JOIN (VALUES (3, 5)) AS c (e, y)",
+    "* FROM (VALUES (1, 2)) AS a (x, d) JOIN ((VALUES (1, 5, 'f')) AS b (x, y, f) JOIN (VALUES (3, 5))"
+    " AS c (e, y) USING (y)) ON a.x = b.x",
+    "* FROM (VALUES (1, 2)) AS a (x, d) JOIN (VALUES (1, 5, 'f')) AS b (x, y, f) JOIN (VALUES (3, 5)) AS"
+    " c (e, y) USING (y) ON a.x = b.x",
+    "* FROM ((VALUES (1, 5, 'f')) AS b (x, y, f) FULL JOIN (VALUES (3, 5)) AS c (e, y) USING (y)) JOIN"
+    " (VALUES (1, 2)) AS a (x, d) USING (x)",
+    "k.*, k.p FROM ((VALUES (1, 5, 'f')) AS b (x, y, f) JOIN (VALUES (3, 5)) AS c (e, y) USING (y)) AS k (p, q)",
+    "* FROM (VALUES (1, 2)) AS a (x, d) CROSS JOIN ((VALUES (1, 5, 'f')) AS b (x, y, f) JOIN ((VALUES"
+    " (3, 5)) AS c (e, y) CROSS JOIN (VALUES (9)) AS z (i)) USING (y)) AS k (p, q)",
     # rows collected
     "json_agg(id ORDER BY id) FILTER (WHERE id > 1), jsonb_agg(id) FILTER (WHERE false) FROM shop",
     "jsonb_agg(DISTINCT flag), array_agg(DISTINCT name), string_agg(DISTINCT name, '-') FROM shop",

@@ -1,8 +1,8 @@
 """What expressions are made of: by kind of value constants, and forms with places for other expressions.
 
-``{kind}`` in a form is an expression of that kind, ``{kind!}`` a column or constant of it, ``{kind=a|b}`` one of the
-texts; ``{K}`` in a form of any kind is its own, ``{L}`` another. Functions come from the table of pull queries, too,
-where its types alone say what they take.
+``{kind}`` in a form is an expression of that kind, ``{kind!}`` a column or constant of it, ``{kind=a|(b|c)d}`` one of
+the texts ``a`` and ``(b|c)d``; ``{K}`` in a form of any kind is its own, ``{L}`` another. Functions come from the table
+of pull queries, too, where its types alone say what they take.
 """
 
 from __future__ import annotations

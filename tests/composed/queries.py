@@ -9,6 +9,7 @@ from tests.composed import world
 from tests.composed.choices import Choices
 from tests.composed.forms import CONSTANTS, OUTPUT, SORTED, TYPES, forms_of
 
+_BETWEEN_TEXTS = re.compile(r"\|(?![^()]*\))")
 _PLACE = re.compile(r"\{([a-z0-9]*)(!?)(?:=([^{}]*))?\}")
 _PLAIN = re.compile(r"\w+(\.\w+)?(::\w+)?")
 _PARAMETER = re.compile(r"\$(\d+)")
@@ -94,7 +95,7 @@ class Generator:
         def made(place: re.Match[str]) -> str:
             kind, atom, texts = place[1], place[2], place[3]
             if texts is not None:
-                text = self.choices.one(texts.split("|"))
+                text = self.choices.one(_BETWEEN_TEXTS.split(texts))
                 return text if not kind else _constant(text, kind)
             return self._atom(kind, scope) if atom else self.expression(kind, scope, depth)
 

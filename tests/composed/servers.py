@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 import time
 from collections import Counter
 from collections.abc import Sequence
@@ -63,7 +64,7 @@ class Pair:
         what = judged(ours, theirs, ordered=query.ordered, parameters=bool(values))
         if what == SAME and number % _BINARY_EACH == 0 and not ours.error:
             ours, theirs = (self._asked(each, query.sql, values, 1) for each in (self._ours, self._theirs))
-            if _binary(ours) != _binary(theirs) and not _inexact(theirs):
+            if sorted(ours.rows, key=repr) != _exactly_flagged(theirs) and not _inexact(theirs):
                 what = "binary"
         return Difference(what, query.sql, tuple(values), ours, theirs), choices.made
 
@@ -98,16 +99,28 @@ class Pair:
         return self.compare(fewer(made, still, trials), None, number)[0]
 
 
-def _binary(answer: Answer) -> list[tuple[bytes | None, ...]]:
-    """Without the flag of arrays that says whether there may be NULLs: ours says whether there are some."""
-    arrays = [oid in _ARRAYS for oid, _ in answer.types]
+def _exactly_flagged(theirs: Answer) -> list[tuple[bytes | None, ...]]:
+    """Arrays have a flag that says in PostgreSQL whether there may be NULLs, and in ours whether there are some."""
+    arrays = [oid in _ARRAYS for oid, _ in theirs.types]
     rows = [
         tuple(
-            cell[:4] + cell[8:] if cell is not None and array else cell for cell, array in zip(row, arrays, strict=True)
+            cell[:4] + struct.pack("!i", _has_null(cell)) + cell[8:] if cell is not None and array else cell
+            for cell, array in zip(row, arrays, strict=True)
         )
-        for row in answer.rows
+        for row in theirs.rows
     ]
     return sorted(rows, key=repr)
+
+
+def _has_null(array: bytes) -> bool:
+    (dimensions,) = struct.unpack_from("!i", array)
+    at = 12 + 8 * dimensions
+    while at < len(array):
+        (length,) = struct.unpack_from("!i", array, at)
+        if length < 0:
+            return True
+        at += 4 + length
+    return False
 
 
 _ARRAYS = frozenset(oids.ARRAY_OF.values())

@@ -29,12 +29,12 @@ from tests.services.postgres import LogicalPostgres
 KINDS = ("FILE", "S3", "KAFKA", "KINESIS", "POSTGRESQL")
 BY_NIGHT = ("GCS",)
 WRITTEN = ("FILE", "S3", "GCS", "KAFKA", "KINESIS")
+"""Kinds that a query writes to; the output of others goes to topics."""
 AT_ADDRESSES = ("KINESIS", "S3", "POSTGRESQL")
-"""Kinds that have one address; brokers say themselves where they are. A slot is free again when its server gives up a
-connection that is silent, after a minute."""
+"""Kinds that have one address; brokers say themselves where they are. The replication slot of PostgreSQL is free again
+a minute after its reader has fallen silent, when the server gives up that connection."""
 OF_FILES = ("FILE", "S3", "GCS")
 """Stores of type FILE: in a directory, in S3, and in Google's storage."""
-"""Kinds that a query writes to; the output of others goes to topics."""
 NOTHING_WRONG, WRONG = "1.00", "none"
 Written = tuple[int, str | None]
 _COLUMNS = "(n BIGINT, price DECIMAL(6, 2))"

@@ -7,6 +7,7 @@ import json
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -148,7 +149,10 @@ def test_entities_are_made_listed_described_and_dropped(bucket: Bucket, client: 
     assert refused(lambda: client.create_entity("../up", {})).sqlstate == "42602"
 
 
-def test_records_are_inserted_copied_and_printed(bucket: Bucket, client: ObjectClient) -> None:
+def test_records_are_inserted_copied_and_printed(
+    bucket: Bucket, client: ObjectClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("spark_sinks.file.positions.time", SimpleNamespace(time=lambda: 7.5))
     client.create_entity("clicks", {})
     client.insert_record("clicks", '{"n": 1}', None, {})
     client.write_records([("clicks", iter([b"2", b"3"]))])
@@ -158,8 +162,8 @@ def test_records_are_inserted_copied_and_printed(bucket: Bucket, client: ObjectC
     assert [record.value for record in printed] == [b'{"n": 1}', b"2", b"3", b"4", b"5"]
     assert refused(lambda: client.insert_record("clicks", "x", "key", {})).sqlstate == "0A000"
     assert refused(lambda: client.write_records([("clicks", []), ("clicks", [])])).sqlstate == "0A000"
-    before = client.position("clicks", "latest")["before"]
-    assert len(before) == 3
+    latest = client.position("clicks", "latest")
+    assert (len(latest["before"]), latest["at"]) == (3, 7.5)
     assert client.position("clicks", "earliest") == {"before": []}
 
     def broken() -> Iterator[bytes]:
@@ -167,7 +171,7 @@ def test_records_are_inserted_copied_and_printed(bucket: Bucket, client: ObjectC
         raise SqlError("22000", "no")
 
     assert refused(lambda: client.write_records([("clicks", broken())])).sqlstate == "22000"
-    assert client.position("clicks", "latest")["before"] == before
+    assert client.position("clicks", "latest") == latest
 
 
 # --- files ----------------------------------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ from psycopg import Error
 from tests.faults.live import LiveServer, temporary_server
 from tests.java_functions import lenses_jar
 from tests.java_functions.compiled import jar
-from tests.java_functions.test_statements import SOURCE, create
+from tests.java_functions.statements import FARM_SOURCE, SOURCE, create, farm
 from tests.python_functions.test_live import _processes, feed, stream
 
 pytestmark = pytest.mark.spark
@@ -28,8 +28,7 @@ def server() -> Iterator[LiveServer]:
         (folder / "other.jar").write_bytes(jar("2"))
         (folder / "unused.jar").write_bytes(jar("3"))
         (folder / "farm.jar").write_bytes(lenses_jar.jar())
-        live.run("CREATE STORE f WITH ('type' = FILE, 'uris' = '.')", SOURCE)
-        live.run("CREATE FUNCTION_SOURCE farm WITH ('file' = 'farm.jar')")
+        live.run("CREATE STORE f WITH ('type' = FILE, 'uris' = '.')", SOURCE, FARM_SOURCE)
         yield live
 
 
@@ -87,11 +86,6 @@ def test_values_of_all_types(server: LiveServer) -> None:
         ),
         ("None", "None", "None", "7", "42", *["None"] * 11),
     ]  # fmt: skip
-
-
-def farm(class_: str, parameters: str, result: str, name: str, rest: str = "STRICT", what: str = "FUNCTION") -> str:
-    made = create(class_, parameters, result, rest, name).replace("'shop',", "'farm',").replace("shop.All", "farm.All")
-    return made.replace("CREATE FUNCTION", f"CREATE {what}")
 
 
 ECHOED = {

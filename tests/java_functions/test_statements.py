@@ -9,24 +9,10 @@ import pytest
 
 from tests.java_functions import lenses_jar
 from tests.java_functions.compiled import jar
+from tests.java_functions.statements import FARM_SOURCE, SOURCE, create, farm
 from tests.routing.fakes import SETUP, Bench
 
 pytestmark = pytest.mark.spark
-
-SOURCE = "CREATE FUNCTION_SOURCE shop WITH ('file' = '@/shop.jar', 'description' = 'of the shop')"
-
-
-def create(
-    class_: str, parameters: str = "word VARCHAR", result: str = "VARCHAR", rest: str = "", name: str = "f"
-) -> str:
-    return (
-        f"CREATE FUNCTION {name}({parameters}) RETURNS {result} LANGUAGE JAVA {rest} "
-        f"WITH ('source.name' = 'shop', 'class.name' = 'shop.All${class_}')"
-    )
-
-
-def farm(class_: str, parameters: str = "word VARCHAR", result: str = "VARCHAR") -> str:
-    return create(class_, parameters, result).replace("'shop',", "'farm',").replace("shop.All", "farm.All")
 
 
 @pytest.fixture
@@ -37,17 +23,18 @@ def shop(tmp_path: Path) -> Iterator[Bench]:
     (folder / "shop.jar").write_bytes(jar())
     (folder / "text.jar").write_bytes(b"text")
     (folder / "farm.jar").write_bytes(lenses_jar.jar())
-    made.run(*SETUP, SOURCE, "CREATE FUNCTION_SOURCE farm WITH ('file' = 'farm.jar')")
+    made.run(*SETUP, SOURCE, FARM_SOURCE)
     yield made
     made.close()
 
 
-def refused(class_: str, detail: str) -> tuple[str, str, str]:
-    return "42P13", f'class "shop.All${class_}" of function source "shop" cannot be this function', detail
+def refused(class_: str, detail: str, source: str = "shop") -> tuple[str, str, str]:
+    said = f'class "{source}.All${class_}" of function source "{source}" cannot be this function'
+    return "42P13", said, detail
 
 
 def farmed(class_: str, detail: str) -> tuple[str, str, str]:
-    return "42P13", f'class "farm.All${class_}" of function source "farm" cannot be this function', detail
+    return refused(class_, detail, "farm")
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaError, Message, Producer, TopicPartition
 
 from mvserver.demo.kafka_broker import KafkaBroker
 from mvserver.errors import SqlError
@@ -39,34 +39,37 @@ def at(offset: int) -> dict[str, object]:
     return dict(make_position("source", {0: offset}))
 
 
-def committed_values(broker: KafkaBroker, topic: str, count: int) -> list[bytes]:
-    """All committed values: ``count`` of them and then none. Markers may follow a commit's answer."""
+def committed(broker: KafkaBroker, topic: str, count: int) -> list[Message]:
+    """All committed records: ``count`` of them and then none. Markers may follow a commit's answer."""
     partitions = KafkaClient("k", options(broker)).position(topic, "earliest")["partitions"]
     consumer = Consumer(
-        {
-            "bootstrap.servers": broker.bootstrap,
-            "group.id": "test",
-            "isolation.level": "read_committed",
-            "enable.partition.eof": True,
-            "log_level": 0,
-        }
-    )
+        {"bootstrap.servers": broker.bootstrap, "group.id": "test", "isolation.level": "read_committed",
+         "enable.partition.eof": True, "log_level": 0, "max.partition.fetch.bytes": 20_000_000}
+    )  # fmt: skip
     consumer.assign([TopicPartition(topic, int(partition), 0) for partition in partitions])
-    values: list[bytes] = []
+    found: list[Message] = []
     ended: set[int | None] = set()
     deadline = time.monotonic() + 20
-    while len(ended) < len(partitions) or len(values) < count:
-        assert time.monotonic() < deadline
+    while len(ended) < len(partitions) or len(found) < count:
+        assert time.monotonic() < deadline, found
         for message in consumer.consume(1000, 0.2):
             error = message.error()
-            if error is not None:
+            if error is None:
+                ended.discard(message.partition())
+                found.append(message)
+            else:
                 assert error.code() == KafkaError._PARTITION_EOF
                 ended.add(message.partition())
-                continue
-            value = message.value()
-            assert isinstance(value, bytes)
-            values.append(value)
     consumer.close()
+    return found
+
+
+def committed_values(broker: KafkaBroker, topic: str, count: int) -> list[bytes]:
+    values: list[bytes] = []
+    for message in committed(broker, topic, count):
+        value = message.value()
+        assert isinstance(value, bytes)
+        values.append(value)
     return values
 
 
@@ -364,24 +367,9 @@ def refusing(
 
 
 def read(broker: KafkaBroker, topic: str, count: int) -> list[tuple[bytes | None, bytes | None, dict[str, Any]]]:
-    """Committed records of a topic with one partition, in their order; there are no more than ``count``."""
-    consumer = Consumer(
-        {"bootstrap.servers": broker.bootstrap, "group.id": "test", "isolation.level": "read_committed",
-         "enable.partition.eof": True, "log_level": 0, "max.partition.fetch.bytes": 20_000_000}
-    )  # fmt: skip
-    consumer.assign([TopicPartition(topic, 0, 0)])
-    found: list[tuple[bytes | None, bytes | None, dict[str, Any]]] = []
-    deadline, ended = time.monotonic() + 20, False
-    while len(found) < count or not ended:
-        assert time.monotonic() < deadline, found
-        message = consumer.poll(0.5)
-        if message is None:
-            continue
-        ended = message.error() is not None
-        if not ended:
-            found.append((message.key(), message.value(), dict(message.headers() or ())))
-    consumer.close()
-    return found
+    """Keys, values and headers of the committed records of a topic with one partition, in their order."""
+    found = committed(broker, topic, count)
+    return [(message.key(), message.value(), dict(message.headers() or ())) for message in found]
 
 
 def test_what_is_too_large_goes_to_the_letters_alone(kafka_broker: KafkaBroker, kafka_topic: MakeTopic) -> None:

@@ -13,6 +13,7 @@ from psycopg import Connection
 from mvserver.demo.kafka_broker import KafkaBroker
 from tests.faults.live import LiveServer
 from tests.java_functions import lenses_jar
+from tests.java_functions.statements import FARM_SOURCE, farm
 from tests.lenses.broker import NOW_MS, Broker, as_json
 from tests.lenses.test_kafka import run
 from tests.lenses.test_kafka_joins import clock
@@ -326,13 +327,6 @@ def test_functions_over_aggregates(session: Connection[tuple[Any, ...]], broker:
     server.run("DROP PROCESSOR goods")
 
 
-def in_farm(kind: str, name: str, arguments: str, result: str, class_: str, strict: str = "STRICT") -> str:
-    return (
-        f"CREATE {kind} {name}({arguments}) RETURNS {result} LANGUAGE JAVA {strict} "
-        f"WITH ('source.name' = 'farm', 'class.name' = 'farm.All${class_}')"
-    )
-
-
 JARS = """
 SET defaults.topic.autocreate = true;
 WITH heat AS (SELECT STREAM * FROM v-heat);
@@ -352,12 +346,12 @@ def test_functions_of_the_originals_jars(
     """A row of a TABLE that is replaced, or deleted, has never been in an aggregate."""
     (server.data / "store-config" / "farm.jar").write_bytes(lenses_jar.jar())
     server.run(
-        "CREATE FUNCTION_SOURCE farm WITH ('file' = 'farm.jar')",
-        in_farm("FUNCTION", "fahrenheit", "c DOUBLE", "DOUBLE", "Fahrenheit"),
-        in_farm("FUNCTION", "below", "w VARCHAR", "VARCHAR", "Below", ""),
-        in_farm("AGGREGATE", "mean", "n BIGINT, least INTEGER", "DOUBLE", "Mean"),
-        in_farm("AGGREGATE", "mean_of_all", "n BIGINT", "DOUBLE", "Mean"),
-        in_farm("AGGREGATE", "in_order", "w VARCHAR", "VARCHAR", "Last"),
+        FARM_SOURCE,
+        farm("Fahrenheit", "c DOUBLE", "DOUBLE", "fahrenheit"),
+        farm("Below", "w VARCHAR", "VARCHAR", "below", ""),
+        farm("Mean", "n BIGINT, least INTEGER", "DOUBLE", "mean", what="AGGREGATE"),
+        farm("Mean", "n BIGINT", "DOUBLE", "mean_of_all", what="AGGREGATE"),
+        farm("Last", "w VARCHAR", "VARCHAR", "in_order", what="AGGREGATE"),
     )
     heat = [("oven", 200.0), (None, 37.0), ("ice", -40.0), ("", 0.0)]
     for i, (place, celsius) in enumerate(heat):

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from pathlib import Path
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
@@ -12,14 +11,6 @@ from catalog.model import Query
 from mvserver.server import Rooms
 from mvserver.streaming.queries.engine_services import EngineServices
 from mvserver.streaming.queries.running import RunningQuery
-from tests.server.kept_directory import opened_rooms, unpack
-
-
-@pytest.fixture
-def rooms(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Rooms]:
-    unpack(tmp_path)
-    with opened_rooms(tmp_path, monkeypatch) as opened:
-        yield opened
 
 
 @pytest.mark.parametrize("name", ["keyed", "joined"])

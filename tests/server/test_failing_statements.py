@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 import duckdb
@@ -15,17 +14,9 @@ from mvserver.errors import SqlError
 from mvserver.server import Rooms
 from mvserver.streaming.api import QueryState
 from spark_sinks.duckdb.writer import Writer
-from tests.server.kept_directory import opened_rooms, unpack
 
 FULL = duckdb.IOException("IO Error: Could not write file: No space left on device")
 AWAY = SqlError(sqlstates.CONNECTION_FAILURE, 'could not connect to store "local"')
-
-
-@pytest.fixture
-def rooms(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Rooms]:
-    unpack(tmp_path)
-    with opened_rooms(tmp_path, monkeypatch) as opened:
-        yield opened
 
 
 def running(rooms: Rooms, name: str) -> Any:

@@ -640,8 +640,12 @@ def test_garbage_leaves_the_server_up(server: Program, http: httpx2.Client) -> N
 )
 def test_what_is_no_http_is_told_so_in_json(server: Program, request_: bytes, message: str) -> None:
     end = b"" if request_.endswith(b"\r\n\r\n") else b"Host: localhost\r\n\r\n"
-    status, body = asked(server, request_ + end)
-    assert status == 400
+    head, body = told(server, request_ + end)
+    assert head.split()[1] == b"400"
+    assert headers_of(head) == {
+        b"Content-Type": b"application/json; charset=utf-8", b"Cache-Control": b"no-store",
+        b"X-Content-Type-Options": b"nosniff", b"Server": b"mvserver",
+    }  # fmt: skip
     assert body["code"] == "08P01"
     assert message in body["message"]
     assert "aaa" not in json.dumps(body)
@@ -655,8 +659,20 @@ def test_a_body_that_is_announced_as_too_large_is_not_waited_for(server: Program
     assert (status, body["code"]) == (413, "54000")
 
 
+def headers_of(head: bytes) -> dict[bytes, bytes]:
+    """But for those of the body and the moment."""
+    lines = (line.split(b": ", 1) for line in head.split(b"\r\n")[1:])
+    return {name: value for name, value in lines if name not in (b"Content-Length", b"Date")}
+
+
 def asked(server: Program, request: bytes) -> tuple[int, Any]:
-    """The status and the JSON body of the answer to bytes, read until it is whole."""
+    """The status and the JSON body of the answer to bytes."""
+    head, body = told(server, request)
+    return int(head.split()[1]), body
+
+
+def told(server: Program, request: bytes) -> tuple[bytes, Any]:
+    """The head and the JSON body of the answer to bytes, read until it is whole."""
     with socket.create_connection(("127.0.0.1", http_port(server)), GENEROUS_S) as stream:
         stream.sendall(request)
         answer = b""
@@ -665,7 +681,7 @@ def asked(server: Program, request: bytes) -> tuple[int, Any]:
             assert piece, answer
             answer += piece
     head, _, body = answer.partition(b"\r\n\r\n")
-    return int(head.split()[1]), json.loads(body)
+    return head, json.loads(body)
 
 
 def test_connections_that_ask_nothing_end_and_too_many_are_refused(server: Program, http: httpx2.Client) -> None:

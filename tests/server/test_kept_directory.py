@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
-
-import pytest
 
 from catalog.model import Relation
 from catalog.store import Catalog
 from mvserver.server import Rooms
 from mvserver.serving.fast.finished_loader import CannotBeKept, Loader
 from spark_sinks.duckdb.layout import ViewLayout
-from tests.server.kept_directory import ANSWERS, VIEWS, answers, opened_rooms, unpack
+from tests.server.kept_directory import ANSWERS, VIEWS, answers
 from tests.server.program import Program
 
 _ROOMS = Path(__file__).parents[2]
@@ -26,18 +23,6 @@ _LOOKED_UP_IN_STATE = _SHARED | {
     "two_keys", "united", "unnested",
 }  # fmt: skip
 _ROWS_NOT_KEPT = _SHARED | {"final", "instants", "sessions"}  # by a watermark, or a key that Python writes otherwise
-
-
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    unpack(tmp_path)
-    return tmp_path
-
-
-@pytest.fixture
-def rooms(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Rooms]:
-    with opened_rooms(folder, monkeypatch) as opened:
-        yield opened
 
 
 def _views(rooms: Rooms) -> dict[str, Relation]:

@@ -228,6 +228,7 @@ WHY = (
     "SET mv.read_while_filling = on; SELECT * FROM numbers", "SELECT * FROM \"numbers$changes\"",
     "SELECT * FROM numbers AS OF now()", "DECLARE s CURSOR FOR SUBSCRIBE TO numbers WITH (SNAPSHOT); FETCH ALL s",
 )  # fmt: skip
+OF_ALL_QUERIES = ("LIST QUERIES", "SELECT * FROM mv_catalog.queries")
 
 
 def test_why_a_view_failed_names_no_value_of_a_hidden_row(world: World) -> None:
@@ -250,7 +251,9 @@ def test_why_a_view_failed_names_no_value_of_a_hidden_row(world: World) -> None:
                         )
                         whole = text.format(id=query_id)
                         found = told(lambda connection=connection, whole=whole: _last(connection, whole))
-                        assert not words_of(_without_text(found)), (role, text, found)
+                        if text in OF_ALL_QUERIES:
+                            found = _without_text(found)
+                        assert not words_of(found), (role, text, found)
                         assert not words_of(repr(notices)), (role, text, notices)
                 with client(world.program, user=role) as http:
                     assert not words_of(http.get(f"/v1/views/postgres/public/{seen}").text)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -19,17 +19,9 @@ from mvserver.streaming.api import QueryState
 from mvserver.streaming.pipeline.pipeline import Pipeline
 from mvserver.streaming.queries.orphan_clean_up import OrphanCleanUp
 from mvserver.streaming.queries.running import RunningQuery
-from tests.server.kept_directory import opened_rooms, unpack
 
 _WITHIN_S = 30.0
 _AT_ONCE_S = 0.5  # a look that waits for a statement waits for 1 s
-
-
-@pytest.fixture
-def rooms(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Rooms]:
-    unpack(tmp_path)
-    with opened_rooms(tmp_path, monkeypatch) as opened:
-        yield opened
 
 
 def _query_of(rooms: Rooms, name: str) -> tuple[str, str]:

@@ -247,6 +247,68 @@ def test_an_expression_of_numbers_has_no_type_modifier(world: World) -> None:
     assert [field.typmod for field in plan.fields] == [(38 << 16 | 6) + 4, -1, (10 << 16 | 2) + 4, -1]
 
 
+@pytest.mark.parametrize(
+    ("source", "typmod"),
+    [
+        ("(SELECT * FROM visits) s", (38 << 16 | 6) + 4),
+        ("(SELECT * FROM (SELECT s.* FROM visits s) t) s", (38 << 16 | 6) + 4),
+        ("visits JOIN (SELECT * FROM visits) s USING (mean)", (38 << 16 | 6) + 4),
+        ("(SELECT url, mean + 1 AS mean FROM (SELECT * FROM visits) t) s", -1),
+        ("visits JOIN (SELECT mean + 1 AS mean FROM visits) s USING (mean)", -1),
+        ("(SELECT mean FROM visits) r JOIN (SELECT mean + 1 AS mean FROM visits) s USING (mean)", -1),
+        ("(SELECT mean + 1 AS mean FROM visits) r JOIN visits USING (mean)", -1),
+    ],
+)
+def test_a_column_through_a_star_keeps_its_type_modifier(world: World, source: str, typmod: int) -> None:
+    assert world.plan(f"SELECT mean FROM {source}").fields[0].typmod == typmod
+    assert world.plan(f"WITH w AS (SELECT * FROM {source}) SELECT mean FROM w").fields[0].typmod == typmod
+
+
+@pytest.mark.parametrize(
+    ("joined", "columns"),
+    [
+        ("{a}, {b} NATURAL JOIN {c}", "x da y x db e"),
+        ("(SELECT * FROM {a}, {b} NATURAL JOIN {c}) AS q (x, da, y, z, db, e)", "x da y z db e"),
+        ("{a} JOIN ({b} JOIN {c} USING (y)) ON a.x = b.x", "x da y x db e"),
+        ("{a} JOIN {b} JOIN {c} USING (y) USING (x)", "x da y db e"),
+        ("{b} JOIN {c} USING (y)", "y x db e"),
+        ("({b} JOIN {c} USING (y))", "y x db e"),
+        ("({b} JOIN {c} USING (y)) AS k (p, q)", "p q db e"),
+        ("(SELECT k.* FROM ({b} JOIN {c} USING (y)) AS k (p, q)) r", "p q db e"),
+    ],
+)
+def test_a_star_over_joins_by_names(world: World, joined: str, columns: str) -> None:
+    """The documents among the columns are known by their places."""
+    a, b = "(SELECT 1 AS x, '1'::jsonb AS da) a", "(SELECT 1 AS x, 2 AS y, '2'::jsonb AS db) b"
+    fields = world.plan(f"SELECT * FROM {joined.format(a=a, b=b, c='(SELECT 3 AS e, 2 AS y) c')}").fields
+    assert [field.name for field in fields] == columns.split()
+    assert [field.type_oid for field in fields] == [3802 if "d" in field.name else 23 for field in fields]
+
+
+@pytest.mark.parametrize(
+    ("joined", "oids"),
+    [
+        ("{b} JOIN {c} USING (a)", (20, 25, 1082)),
+        ("({b} JOIN {c} USING (a))", (20, 25, 1082)),
+        ("(VALUES (true)) AS v (a), {b} NATURAL JOIN {c}", (16, 20, 25, 1082)),
+        ("{b} JOIN {c} ON b.a = c.a", (25, 23, 1082, 20)),
+    ],
+)
+def test_parameters_below_a_star_over_joins_by_names(world: World, joined: str, oids: tuple[int, ...]) -> None:
+    b, c = "(SELECT 'x' AS b, 1 AS a) b", "(SELECT date '2024-01-01' AS c, 2::bigint AS a) c"
+    given = ", ".join(f"${at}" for at in range(1, len(oids) + 1))
+    plan = world.plan(f"SELECT * FROM {joined.format(b=b, c=c)} UNION ALL SELECT {given}")
+    assert plan.parameter_oids == oids
+    assert tuple(field.type_oid for field in plan.fields) == oids
+
+
+@pytest.mark.parametrize("within", ["visits", "(SELECT * FROM visits) v"])
+def test_a_column_within_is_not_one_of_the_query_around(world: World, within: str) -> None:
+    """Both have a "url", which is a document in one of them only."""
+    text = f"SELECT (SELECT url || '!' FROM {within} WHERE visits = 1) FROM (SELECT '1'::jsonb AS url) q"
+    assert world.rows(text) == [("./a!",)]
+
+
 @pytest.mark.parametrize("kind", ["int", "numeric", "numeric(5, 2)", "timestamptz"])
 def test_arrays_of_more_dimensions_than_their_cast_has(world: World, kind: str) -> None:
     plan = world.plan(f"SELECT $1::{kind}[]")

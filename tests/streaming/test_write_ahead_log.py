@@ -79,33 +79,35 @@ def test_a_reader_with_an_old_snapshot_does_not_fail_the_writer(database: Databa
         assert _log_bytes(tmp_path) == 0
 
 
-def test_a_log_that_finds_no_room_on_the_disk_stays(
-    database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    left = 0
-    monkeypatch.setattr("shutil.disk_usage", lambda path: SimpleNamespace(free=left))
+@pytest.fixture
+def disk(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
+    """Of which so many bytes are ``free``."""
+    found = SimpleNamespace(free=0)
+    monkeypatch.setattr("shutil.disk_usage", lambda path: found)
+    return found
+
+
+def test_a_log_that_finds_no_room_on_the_disk_stays(database: Database, tmp_path: Path, disk: SimpleNamespace) -> None:
     with database.cursor() as cursor:
         cursor.execute("CREATE TABLE t AS SELECT range AS i FROM range(100_000)")
         length = _log_bytes(tmp_path)
         log = WriteAheadLog(cursor, bytes_max=length)
         log.bound()
         assert _log_bytes(tmp_path) == length
-        left = 2 * length
+        disk.free = 2 * length
         log.bound()
         assert _log_bytes(tmp_path) < length
 
 
 def test_a_log_that_is_long_needs_room_for_itself_alone(
-    database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    database: Database, tmp_path: Path, disk: SimpleNamespace
 ) -> None:
     """Else it would grow until the disk is full, although there was room all the time."""
-    left = 0
-    monkeypatch.setattr("shutil.disk_usage", lambda path: SimpleNamespace(free=left))
     with database.cursor() as cursor:
         cursor.execute("CREATE TABLE t AS SELECT range AS i FROM range(3_000_000)")
         cursor.execute("CHECKPOINT")
         cursor.execute("UPDATE t SET i = i + 1 WHERE i < 100_000")
-        length = left = _log_bytes(tmp_path)
+        length = disk.free = _log_bytes(tmp_path)
         log = WriteAheadLog(cursor, bytes_max=length // 2)
         log.bound()
         assert _log_bytes(tmp_path) == length

@@ -210,7 +210,7 @@ _RULES: tuple[_Rule, ...] = (
     _rule(r'Could not parse string "(?P<value>.*?)" according to format specifier', _unreadable_time),
     _rule(
         r"(?:invalid|missing|no argument for) [\w ]*(?P<what>regular expression|regexp|escape sequence|repetition"
-        r"|perl operator|character class|group|\[|\(|\)|\])",
+        r"|perl operator|character class|group|\[|\(|\)|\])|^(?:unexpected \):|bad repetition operator:|trailing \\$)",
         lambda m: SqlError(
             sqlstates.INVALID_REGULAR_EXPRESSION,
             "invalid regular expression",

@@ -33,22 +33,22 @@ def add_missing(tree: exp.Expr, type_of: TypeOf) -> bool:
 
 def present(tree: exp.Expr) -> bool:
     """Whether there is a function that DuckDB would do to the text of bytes."""
-    return any(_trimming(node) is not None for node in interrupts.asking(tree.walk()))
+    return any(_is_trimming(node) for node in interrupts.asking(tree.walk()))
 
 
 def trim(tree: exp.Expr, type_of: TypeOf) -> bool:
     """``btrim(bytea, bytea)`` and its like, in place, before the types of all around them are asked for."""
     changed = False
     for node in interrupts.asking(inner_first(tree)):
-        if _trimming(node) is not None and (made := _made(node, type_of)) is not None:
+        if _is_trimming(node) and (made := _made(node, type_of)) is not None:
             node.replace(made)
             changed = True
     return changed
 
 
-def _trimming(node: exp.Expr) -> tuple[str, list[exp.Expr]] | None:
+def _is_trimming(node: exp.Expr) -> bool:
     called = _call_of(node) if isinstance(node, exp.Trim | exp.Anonymous) else None
-    return called if called is not None and called[0] in _TRIMMED.values() else None
+    return called is not None and called[0] in _TRIMMED.values()
 
 
 def _made(node: exp.Expr, type_of: TypeOf) -> exp.Expr | None:

@@ -38,7 +38,7 @@ def target_of(cast: exp.Cast) -> tuple[str, bool]:
     """The target's lower-case name without its schema, and whether it is an array of it."""
     to = cast.to
     if isinstance(to, exp.DataType):
-        if to.this == exp.DataType.Type.ARRAY and to.expressions:
+        if to.this == exp.DType.ARRAY and to.expressions:
             inner = to.expressions[0]
             return _type_text(inner), True
         text = _type_text(to)
@@ -48,7 +48,7 @@ def target_of(cast: exp.Cast) -> tuple[str, bool]:
 
 def _type_text(to: exp.Expr) -> str:
     if isinstance(to, exp.DataType):
-        if to.this == exp.DataType.Type.USERDEFINED:
+        if to.this == exp.DType.USERDEFINED:
             kind = to.args.get("kind")
             shown = kind.sql() if isinstance(kind, exp.Expr) else str(kind)
             return shown.rpartition(".")[2].strip('"').lower()
@@ -112,7 +112,7 @@ def _adapted(cast: exp.Cast, facts: SessionFacts) -> exp.Expr:
         cast.meta[DECLARED] = True
     alias = _TYPE_ALIASES.get(name)
     target = cast.to.expressions[0] if is_array and cast.to.expressions else cast.to
-    plain = type(target) is exp.DataType and target.this != exp.DataType.Type.USERDEFINED  # not oid and its like
+    plain = type(target) is exp.DataType and target.this != exp.DType.USERDEFINED  # not oid and its like
     if alias is None and type(target) is exp.DataType and not plain:
         raise SqlError(sqlstates.UNDEFINED_OBJECT, f'type "{name}" does not exist')  # DuckDB may have one
     if name == "char" and not plain and not is_array:  # "char", a single byte

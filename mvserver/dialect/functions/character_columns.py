@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from mvserver.dialect.derived_columns import item_of, sources_of
+from mvserver.dialect.derived_columns import item_of
 from mvserver.dialect.functions.casts import SHOWN_AS, character_length
+from mvserver.dialect.joins import sources_of
 from mvserver.types import oids
 
 _DEPTH_MAX = 20  # of sub-queries through which a column is followed

@@ -11,10 +11,11 @@ from collections.abc import Callable, Sequence
 from sqlglot import exp
 
 from mvserver import interrupts, sqlstates
-from mvserver.dialect.derived_columns import item_of, items_of, sources_of
+from mvserver.dialect.derived_columns import item_of, items_of
 from mvserver.dialect.functions.arrays import split_array
 from mvserver.dialect.functions.json_operators import OF_JSONB, document, pointer
 from mvserver.dialect.guard import function_name
+from mvserver.dialect.joins import sources_of
 from mvserver.errors import SqlError
 
 _NOT_DOCUMENTS = frozenset({

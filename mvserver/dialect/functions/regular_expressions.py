@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from typing import TypeGuard
 
 from sqlglot import exp
 
@@ -86,7 +87,7 @@ def _flagged(name: str, pattern: exp.Expr, flags: exp.Expr | None) -> tuple[exp.
     return (flagged if prefix else pattern), every
 
 
-def _is_text(node: exp.Expr) -> bool:
+def _is_text(node: exp.Expr) -> TypeGuard[exp.Literal]:
     return isinstance(node, exp.Literal) and bool(node.is_string)
 
 

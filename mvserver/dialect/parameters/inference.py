@@ -18,6 +18,7 @@ from sqlglot import exp
 from mvserver import interrupts, sqlstates
 from mvserver.dialect.functions.arrays import compared_array
 from mvserver.dialect.functions.casts import target_of
+from mvserver.dialect.joins import is_bracket, joined
 from mvserver.dialect.parameters import signatures
 from mvserver.dialect.parameters.calls import call_of
 from mvserver.errors import SqlError
@@ -139,7 +140,7 @@ class _Inference:
         for item in interrupts.asking(select.expressions):
             bare = item.unalias()
             if bare.is_star and not isinstance(bare, exp.Count):
-                items += [(name, oid, None) for name, oid in self._starred(bare)]
+                items += [(name, oid, None) for name, oid in self._starred(bare, select)]
             else:
                 items.append((_folded(item.args["alias"]) if isinstance(item, exp.Alias) else item.output_name,
                               self.type_of(bare), bare))  # fmt: skip
@@ -150,8 +151,18 @@ class _Inference:
             return items
         return [(name, self._decided(node, oid), node) for name, oid, node in items]
 
-    def _starred(self, star: exp.Expr) -> Columns:
+    def _starred(self, star: exp.Expr, select: exp.Select) -> Columns:
         table = star.table if isinstance(star, exp.Column) else ""
+        start, sources = select.args.get("from_"), dict(self._frames[-1])
+
+        def columns_of(source: exp.Expr) -> Columns | None:
+            found = sources.get(source.alias_or_name.lower())
+            return None if found is None else list(found.items())
+
+        if not table and start is not None:
+            found = joined(start.this, columns_of, select.args.get("joins") or ())
+            if found is not None:
+                return [(name, signatures.common_type(types)) for name, types in found]
         made: list[tuple[str, Type]] = []
         for alias, source in self._frames[-1]:
             if not table or alias == table.lower():
@@ -198,11 +209,10 @@ class _Inference:
             return known
         if isinstance(node, exp.Values):
             return self._values(node)
-        if isinstance(node, exp.Subquery | exp.Query):
-            inner = node.this if isinstance(node, exp.Subquery) else node
-            if isinstance(inner, exp.Table | exp.Join):  # brackets around a join
-                self._source(inner)
-                return None
+        if is_bracket(node):
+            self._source(node.this)
+            return None
+        if isinstance(node, exp.Query):
             return self.query(node)
         call = node.this if isinstance(node, exp.Table) and isinstance(node.this, exp.Func) else node
         if isinstance(call, exp.Func):

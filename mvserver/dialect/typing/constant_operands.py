@@ -60,12 +60,12 @@ def _compared_array(node: exp.Expr) -> exp.Expr | None:
 def _constants(node: exp.Expr) -> list[tuple[exp.Expr, exp.Expr]]:
     """Texts, each with the operand by whose type it is read."""
     if isinstance(node, _ARITHMETIC):
-        return [pair for pair in _pairs((node.left, node.right)) if not _is_text(pair[1])]
+        return [pair for pair in _pairs((node.left, node.right)) if not is_text(pair[1])]
     return [
         pair
         for operands in _alike(node)
         for pair in _pairs(operands)
-        if _has_own_form(pair[0]) and not _is_text(pair[1])
+        if _has_own_form(pair[0]) and not is_text(pair[1])
     ]
 
 
@@ -97,13 +97,14 @@ def _pairs(operands: Sequence[exp.Expr | None]) -> list[tuple[exp.Expr, exp.Expr
     found = []
     for place, constant in enumerate(given):
         others = [*given[:place], *given[place + 1 :]]
-        typed = next((other for other in others if not _is_text(other)), None)
-        if _is_text(constant) and typed is not None:
+        typed = next((other for other in others if not is_text(other)), None)
+        if is_text(constant) and typed is not None:
             found.append((constant, typed))
     return found
 
 
-def _is_text(node: exp.Expr) -> bool:
+def is_text(node: exp.Expr) -> bool:
+    """Whether it is a constant text, also in brackets."""
     bare = node.unnest()
     return isinstance(bare, exp.Literal) and bool(bare.is_string)
 

@@ -18,7 +18,7 @@ from mvserver.dialect.duck_text import last_written, written
 from mvserver.dialect.errors.duck_errors import translate
 from mvserver.dialect.errors.type_texts import pg_name
 from mvserver.dialect.functions.casts import check_integer
-from mvserver.dialect.probes import probes
+from mvserver.dialect.probes import probes, type_parameters
 from mvserver.dialect.typing import operators
 from mvserver.dialect.typing.operand_rules import (
     CATEGORIES,
@@ -104,7 +104,7 @@ class OperandChecks:
         select = parts[0].find_ancestor(exp.Select) or exp.Select()
         failure: SqlError | None = None
         for probe in probes(parts, select, self._outer):
-            self._type_parameters(probe)
+            type_parameters(probe, self._parameters)
             try:
                 return binding.bind(self._cursor, last_written(probe)).types
             except SqlError as error:
@@ -114,12 +114,6 @@ class OperandChecks:
             raise failure
         finally:
             del failure  # which knows this frame
-
-    def _type_parameters(self, probe: exp.Select) -> None:
-        for parameter in list(probe.find_all(exp.Parameter)):
-            kind = self._parameters.get(int(parameter.name), binding.UNKNOWN) if parameter.name.isdigit() else ""
-            typed = kind not in ("", binding.UNKNOWN) and not kind.startswith("ANY")  # as ANY[], of any array
-            parameter.replace(exp.cast(exp.null(), kind, dialect="duckdb") if typed else exp.null())
 
     def type_of(self, node: exp.Expr) -> str | None:
         """PostgreSQL's name; None for what is of unknown or uncertain type."""

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from sqlglot import exp
 
 from mvserver import interrupts, sqlstates
+from mvserver.dialect.typing.constant_operands import is_text
 from mvserver.errors import SqlError
 
 _COMPARED_ONE_BY_ONE_MAX = 16  # rows of an IN list; DuckDB finds one of more by its hash
@@ -98,15 +99,10 @@ def compared_items(node: exp.Expr) -> exp.Expr | None:
     if not array.expressions or not (grouped or array.find(exp.AggFunc) is not None):
         return None
     items = [item.copy() for item in array.expressions]
-    if all(_is_text(item) for item in items):  # then it is an array of text; by itself each would take another type
+    if all(is_text(item) for item in items):  # then it is an array of text; by itself each would take another type
         items = [exp.cast(item, "TEXT", dialect="duckdb") for item in items]
     tests = [exp.Paren(this=type(node)(this=node.this.copy(), expression=item)) for item in items]
     return _joined(exp.And if isinstance(whole, exp.All) else exp.Or, tests)
-
-
-def _is_text(item: exp.Expr) -> bool:
-    bare = item.unnest()
-    return isinstance(bare, exp.Literal) and bare.is_string
 
 
 def is_correlated(failure: SqlError) -> bool:
@@ -114,7 +110,7 @@ def is_correlated(failure: SqlError) -> bool:
     return _CORRELATED in failure.message
 
 
-def test_memberships(tree: exp.Expr) -> bool:
+def compare_memberships(tree: exp.Expr) -> bool:
     """``(a, b) IN (SELECT …)``, in place, as an aggregate of comparisons: DuckDB has none whose query is correlated.
     True when there was one."""
     changed = False

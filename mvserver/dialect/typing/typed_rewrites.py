@@ -14,7 +14,6 @@ import duckdb
 from sqlglot import exp
 
 from mvserver import interrupts, sqlstates
-from mvserver.dialect import binding
 from mvserver.dialect.derived_columns import inner_first
 from mvserver.dialect.duck_text import refuse_repeating
 from mvserver.dialect.errors.type_texts import pg_name
@@ -30,7 +29,7 @@ from mvserver.dialect.functions import (
 from mvserver.dialect.functions.arrays import array_literal
 from mvserver.dialect.functions.to_char import call
 from mvserver.dialect.growth import Growth
-from mvserver.dialect.probes import innermost, types_in
+from mvserver.dialect.probes import innermost, type_parameters, types_in
 from mvserver.dialect.typing import (
     constant_operands,
     exact_columns,
@@ -139,7 +138,7 @@ class TypedRewriting:
         periods_added = periods.add_missing(self._tree, self._type)
         binary_added = binary_functions.add_missing(self._tree, self._type)
         texts_added = self._add_texts()
-        rows_added = row_values.is_correlated(failure) and row_values.test_memberships(self._tree)
+        rows_added = row_values.is_correlated(failure) and row_values.compare_memberships(self._tree)
         operators_added = operand_types.add_missing(self._tree, self._type)
         return enums_added or periods_added or binary_added or texts_added or rows_added or operators_added
 
@@ -227,13 +226,7 @@ class TypedRewriting:
         return found[0] if found else ""
 
     def _with_parameters(self, probe: exp.Select) -> None:
-        """NULLs of their types in place of parameters."""
-        for parameter in list(probe.find_all(exp.Parameter)):
-            kind = self._parameters.get(int(parameter.name), binding.UNKNOWN) if parameter.name.isdigit() else ""
-            if kind in ("", binding.UNKNOWN) or kind.startswith("ANY") or isinstance(parameter.parent, exp.Cast):
-                parameter.replace(exp.null())
-            else:
-                parameter.replace(exp.cast(exp.null(), kind, dialect="duckdb"))
+        type_parameters(probe, self._parameters)
 
     # --- rewritings -------------------------------------------------------------------------------------------------
     def _cast(self, node: exp.Cast) -> exp.Expr | None:

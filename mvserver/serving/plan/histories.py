@@ -26,7 +26,7 @@ from spark_sinks.duckdb.history.log import (
 
 _SUFFIX = "$changes"
 _SCHEMA = "_changes"
-_TIME = exp.DataType.Type.TIMESTAMPTZ
+_TIME = exp.DType.TIMESTAMPTZ
 
 
 @dataclass(frozen=True)

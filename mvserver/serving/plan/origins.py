@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from sqlglot import exp
 
 from catalog.model import Relation
-from mvserver.dialect.joined_columns import is_by_name
+from mvserver.dialect.joins import is_by_name, joins_of
 from mvserver.dialect.marks import RELATION
 
 Origin = tuple[int, int]
@@ -19,9 +19,9 @@ def origins(tree: exp.Expr, count: int) -> Sequence[Origin]:
     unknown = [NO_ORIGIN] * count
     if not isinstance(tree, exp.Select) or tree.args.get("from_") is None:
         return unknown
-    joins = tree.args.get("joins") or []
-    if any(map(is_by_name, joins)):
+    if any(map(is_by_name, joins_of(tree))):
         return unknown  # a star there has another order
+    joins = tree.args.get("joins") or []
     sources = {
         source.alias_or_name: source.meta.get(RELATION)
         for source in (tree.args["from_"].this, *(j.this for j in joins))

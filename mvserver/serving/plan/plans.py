@@ -12,10 +12,11 @@ from catalog.model import Relation
 from mvserver import interrupts, limits, sqlstates
 from mvserver.dialect import binding
 from mvserver.dialect.binding import Bound
-from mvserver.dialect.derived_columns import item_of, sources_of
+from mvserver.dialect.derived_columns import is_plain, item_of
 from mvserver.dialect.duck_text import written
 from mvserver.dialect.functions import casts
 from mvserver.dialect.functions.volatile import changes
+from mvserver.dialect.joins import sources_of
 from mvserver.dialect.pull_query import PullQuery
 from mvserver.dialect.signals import Signal
 from mvserver.dialect.typing import duck_types
@@ -44,7 +45,7 @@ _SYSTEM_PREFIXES = (
 
 def plan_of(query: PullQuery, reads: Reads, made: BoundTree) -> PullPlan:
     tree, direct, bound = made.tree, made.direct, made.bound
-    facts, kind, oids = query.facts, query.kind, query.oids
+    facts, kind, given = query.facts, query.kind, query.oids
     outputs = [duck_types.output_type(kind_name) for kind_name in bound.types]
     if len(outputs) > limits.COLUMNS_MAX:
         raise SqlError(sqlstates.TOO_MANY_COLUMNS, f"target lists can have at most {limits.COLUMNS_MAX} entries")
@@ -59,13 +60,13 @@ def plan_of(query: PullQuery, reads: Reads, made: BoundTree) -> PullPlan:
             _names(tree, bound), outputs, from_columns, _keep_modifiers(tree, len(outputs)), strict=True
         )
     )
-    count = max([*bound.parameters, len(oids)], default=0) - 2 * len(reads.places)
+    count = max([*bound.parameters, len(given)], default=0) - 2 * len(reads.places)
     text, steady = _text(tree, outputs), _is_steady(tree, reads, facts)
     return PullPlan(
         sql=text,
         direct=None if direct is None else _text(direct, outputs),
         fields=fields,
-        parameter_oids=tuple(_parameter_oid(number, oids, bound) for number in range(1, count + 1)),
+        parameter_oids=tuple(_parameter_oid(number, given, bound) for number in range(1, count + 1)),
         view_ids=tuple(reads.views),
         generation=facts.snapshot.generation,
         catalog_only=bool(reads.system) and not reads.views,
@@ -92,7 +93,7 @@ def plan_of(query: PullQuery, reads: Reads, made: BoundTree) -> PullPlan:
 
 def _flat(tree: exp.Expr) -> tuple[int, ...]:
     """The parameters that are cast to an array of scalars."""
-    arrays, found = (exp.DataType.Type.ARRAY, exp.DataType.Type.LIST), set()
+    arrays, found = (exp.DType.ARRAY, exp.DType.LIST), set()
     for cast in tree.find_all(exp.Cast):
         inner = cast.to.expressions if cast.to.is_type(*arrays) else []
         nested = bool(inner) and isinstance(inner[0], exp.DataType) and inner[0].is_type(*arrays)
@@ -173,13 +174,11 @@ def _is_declared(item: exp.Expr, depth: int) -> bool:
     if not isinstance(item, exp.Column):
         return bool(item.meta.get(casts.DECLARED) or casts.SHOWN_AS in item.meta)
     select = item.find_ancestor(exp.Select)
-    for source in sources_of(select) if select is not None else ():
-        if select is None or (item.table and item.table != source.alias_or_name):
-            continue
-        inner = item_of(source, item.name, select)
-        if inner is not None:
-            return _is_declared(inner.unalias(), depth + 1)
-    return True
+    if select is None:
+        return True
+    sources = [source for source in sources_of(select) if not item.table or item.table == source.alias_or_name]
+    behind = [inner for inner in (item_of(source, item.name, select) for source in sources) if inner is not None]
+    return all(is_plain(inner) or _is_declared(inner.unalias(), depth + 1) for inner in behind)  # several by USING
 
 
 _OF_JSONB = {oids.JSON: oids.JSONB, oids.ARRAY_OF[oids.JSON]: oids.ARRAY_OF[oids.JSONB]}

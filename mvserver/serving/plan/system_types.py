@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 
 from sqlglot import exp
 
-from mvserver.dialect.derived_columns import item_of, sources_of
+from mvserver.dialect.derived_columns import item_of
+from mvserver.dialect.joins import sources_of
 from mvserver.dialect.marks import SYSTEM_RELATION
 from mvserver.dialect.typing.duck_types import OutputType
 from mvserver.pgcatalog.pgtypes import PgType
