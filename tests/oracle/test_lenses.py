@@ -217,8 +217,9 @@ def _theirs(insert: Insert, found: Sequence[tuple[Any, ...]]) -> Rows:
         if not insert.keys:
             rows.append((row[0], row[1:]))
             continue
-        key = dict(zip(insert.keys, row, strict=False))
-        rows.append((json.dumps(key, separators=(",", ":")), row[len(insert.keys) :]))
+        key = dict(zip(insert.keys, row, strict=False))  # not there where all of its fields are NULL
+        text = None if set(key.values()) == {None} else json.dumps(key, separators=(",", ":"))
+        rows.append((text, row[len(insert.keys) :]))
     return rows
 
 

@@ -140,11 +140,37 @@ def test_an_idle_side_does_not_hold_rows_back(tmp_path: Path) -> None:
     world.commit(0, [Row(1, "a", 0, "0"), Row(2, "b", 50, "0")])
     assert not world.look(1, time.time()), "not for long enough"
     assert world.look(1, time.time() + 700)
+    world.look(1, time.time() + 700)
     world.take()
     assert world.read == [(1, None)], "as far as the other side is"
     world.commit(1, [Row(1001, "b", 45, "0")])
     world.take()
     assert world.read == [(1, None), (2, 1001)], "a record wakes it"
+
+
+@pytest.mark.parametrize("shown", [[], [Row(1000, "z", 0, "0")]], ids=["nothing shown yet", "shown something"])
+def test_an_idle_side_is_not_taken_for_idle_by_what_was_known_before(shown: list[Row], tmp_path: Path) -> None:
+    """What lies unread of it now, since it is read late or does not answer, is met by all that it may meet."""
+    world = World(tmp_path, tables("LEFT", idle_us=600_000_000))
+    if shown:
+        world.commit(1, shown)
+    world.commit(0, [Row(1, "a", 0, "0")])
+    later = time.time() + 700
+    while world.look(1, later):
+        pass
+    before = time.time()
+    world.commit(0, [Row(2, "b", 100, "0"), Row(3, "c", 200, "0")])
+    world.commit(0, [Row(4, "d", 300, "0")])
+    assert not world.look(1, before), "it was not asked since"
+    world.take()
+    assert world.read == []
+    world.commit(1, [Row(1002, "b", 100, "0")])
+    world.take()
+    assert sorted(world.read, key=str) == [(1, None), (2, 1002)]
+    while world.look(1, later):
+        pass
+    world.take()
+    assert sorted(world.read, key=str) == [(1, None), (2, 1002), (3, None)]
 
 
 @pytest.mark.parametrize("kind", ["LEFT", "FULL", "INNER"])

@@ -96,6 +96,9 @@ class JoinTables(FeedTables, Protocol):
     @property
     def marks(self) -> str: ...
 
+    def awaited(self, index: int) -> str:
+        """Where the silent partitions of a side will stand if they stay so; NULL for where they do."""
+
     def close_statements(self) -> list[str]:
         """Gives what need wait no longer, and forgets what nobody can meet any more."""
 
@@ -116,6 +119,9 @@ class MarkedSides:
     @property
     def tables(self) -> tuple[str, ...]:
         return (self.left.table, self.right.table, self.marks, *self.log.tables)
+
+    def awaited(self, index: int) -> str:
+        return f"(SELECT min(mark) FROM {qualified(self.marks)} WHERE side = {index} AND stands IS NULL)"
 
 
 @dataclass(frozen=True)
@@ -248,12 +254,11 @@ def mark_statements(join: JoinTables, index: int) -> list[str]:
 
 
 def await_statement(join: JoinTables, index: int) -> str:
-    """Where a side's partitions have come to is where its silent ones (``silence``) will stand if they stay so."""
-    marks = qualified_marks(join)
-    others = f"(SELECT min(mark) FROM {marks} WHERE side = {index} AND stands IS NULL)"
+    """Keeps where the silent partitions of a side (``silence``) are to stand. What is awaited already goes first."""
+    awaited = join.awaited(index)
     return (
-        f"UPDATE {marks} SET awaited = {others}, seen_at = now() "
-        f"WHERE side = {index} AND awaited <= stands AND stands < {others}"
+        f"UPDATE {qualified_marks(join)} SET awaited = {awaited}, seen_at = now() "
+        f"WHERE side = {index} AND awaited <= stands AND stands < {awaited}"
     )
 
 
@@ -276,10 +281,18 @@ def _passed(join: JoinTables, index: int, seq: str) -> str:
 
 
 def mark(join: JoinTables, index: int, *, idle: str) -> str:
-    """How far a side has come: the least of its partitions. ``idle`` is for a side that is idle."""
+    """How far a side has come, as :func:`reached`; ``idle`` is for a side that is idle."""
+    return f"coalesce(({_least(join, index)} AND NOT idle), {idle})"
+
+
+def reached(join: JoinTables, index: int) -> str:
+    """How far a side has come: the least of its partitions."""
+    return f"({_least(join, index)})"
+
+
+def _least(join: JoinTables, index: int) -> str:
     delay_us = side_of(join, index).delay_us
-    least = f"SELECT min(coalesce(stands, mark)) - {delay_us} FROM {qualified_marks(join)} WHERE side = {index}"
-    return f"coalesce(({least} AND NOT idle), {idle})"
+    return f"SELECT min(coalesce(stands, mark)) - {delay_us} FROM {qualified_marks(join)} WHERE side = {index}"
 
 
 def least_mark(join: JoinTables, index: int) -> str:

@@ -2,8 +2,11 @@
 
 What is about to come from a silent partition may belong before what the partitions beside it have shown. So it still
 holds its side back, but not for ever: where the others have come to (``awaited``) is where it ``stands``, too, as soon
-as it is known that it had nothing some time later. Its own records are still timed by its own mark. A side of which all
-partitions are silent for its time-out is *idle*: it does not hold the other side back until it shows a record again.
+as it is known that it had nothing some time later. Its own records are still timed by its own mark.
+
+A side of which all partitions are silent for its time-out is *idle* until it shows a record again. In a join with a
+changelog it holds nothing back then. In a join of streams it follows the other side: it stands where that one had come
+to before a moment when it still had nothing.
 
 Time is counted up to a moment of which all that the source had then is read: what lies unread is never silence.
 """
@@ -70,7 +73,8 @@ def _idle(join: JoinTables, index: int, confirmed_at: float) -> str:
 def _still_silent(join: JoinTables, index: int, confirmed_at: float) -> str:
     idle_us, most = side_of(join, index).idle_us, JOIN_SILENCE_MS * 1000
     least = most if idle_us is None else min(idle_us, most)
-    return f"awaited > stands AND seen_at <= {_before(confirmed_at, least)}"
+    silent = f"CASE WHEN idle THEN {_before(confirmed_at, 0)} ELSE {_before(confirmed_at, least)} END"
+    return f"awaited > stands AND seen_at <= {silent}"
 
 
 def _before(moment: float, microseconds: int | None) -> str:
