@@ -15,6 +15,7 @@ import pytest
 
 from spark_sinks.duckdb.batch_plans import BatchCommit, Move, TableMerge, ViewMerge
 from spark_sinks.duckdb.changes.logs import Log
+from spark_sinks.duckdb.joins import join_sides
 from spark_sinks.duckdb.joins.interval_joins import IntervalTables
 from spark_sinks.duckdb.joins.join_sides import Batch, FeedState, Side
 from spark_sinks.duckdb.ledger.ledger import LedgerEntry
@@ -206,6 +207,26 @@ def test_a_partition_that_stays_silent_does_not_hold_back_for_ever(tmp_path: Pat
     world.take()
     assert sorted(world.read, key=str) == [(1, None), (2, None), (3, 1003), (3, 1004)], "90 waited until 100"
     assert world.writer.late_rows() == []
+
+
+def test_tables_that_are_older_than_silent_partitions_go_on(tmp_path: Path) -> None:
+    join = tables("LEFT")
+    world = World(tmp_path, join, partitions=("0", "1"))
+    world.commit(0, [Row(1, "a", 0, "0"), Row(2, "b", 50, "0")])
+    world.commit(1, [Row(1001, None, 20, "0")])
+    with world.writer.transaction():
+        world.writer.execute(f"DELETE FROM {join_sides.qualified_marks(join)} WHERE stands IS NOT NULL")
+    for column in ("stands", "awaited"):
+        with world.writer.transaction():
+            world.writer.execute(f"ALTER TABLE {join_sides.qualified_marks(join)} DROP COLUMN {column}")
+    world.restart()
+    with world.writer.transaction():
+        for statement in join_sides.wake_statements(join):
+            world.writer.execute(statement)
+    world.commit(1, [Row(1002, "b", 55, "1"), Row(1003, None, 60, "1")])
+    world.commit(1, [Row(1004, None, 100, "0")])
+    world.take()
+    assert sorted(world.read, key=str) == [(1, None), (2, 1002)]
 
 
 def test_a_new_partition_stands_where_its_side_does(tmp_path: Path) -> None:
