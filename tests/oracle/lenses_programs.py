@@ -53,7 +53,7 @@ _TEXTS = (
     ('{0} IN ("red", \'blue\', "zz9")', "{0} IN ('red', 'blue', 'zz9')"),
     ("DUMP({0})", _DUMPED.format("'io.lenses.sql.model.StringValue@StringValue(' || {0} || ')'")),
     ("TYPEOF({0})", "'STRING'"), ("TYPEOF(REPEAT({0}, 2))", "'STRING[]'"),
-    ("TYPEOF(CAST({0} AS BYTES))", "'BYTES'"), ("BASE64(CAST({0} AS BYTES))", _BYTES), ("CAST({0} AS BYTES)", _BYTES),
+    ("TYPEOF(CAST({0} AS BYTES))", "'BYTES'"), ("CAST({0} AS BYTES)", _BYTES),
     ("CAST(CAST({0} AS BYTES) AS STRING)", "{0}"),
 )  # fmt: skip
 _NUMBERS = (
