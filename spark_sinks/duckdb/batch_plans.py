@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from spark_sinks.base import Position
 from spark_sinks.duckdb.changes.capture import Keeper
+from spark_sinks.duckdb.joins.join_sides import JoinTables
 from spark_sinks.duckdb.ledger.ledger import LedgerEntry, RejectedRow
 from spark_sinks.duckdb.state import windows
 from spark_sinks.duckdb.state.roll_ups import RollUp
@@ -88,6 +89,16 @@ class Advance:
 
 
 @dataclass(frozen=True)
+class Presence:
+    """The partitions that the source of a join's side has at the end of a batch."""
+
+    query_id: str  # of the side
+    join: JoinTables
+    index: int
+    partitions: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class BatchCommit:
     """Everything of one transaction; ``entry`` is None for a round of a backfill, which moves only its views."""
 
@@ -97,6 +108,7 @@ class BatchCommit:
     moves: tuple[Move, ...] = ()
     failures: tuple[tuple[str, str], ...] = field(default=())  # (query id, error text): recorded with the batch
     advances: tuple[Advance, ...] = ()  # of the windowed views that move
+    presences: tuple[Presence, ...] = ()  # of the sides whose sources have other partitions than they had
 
     @property
     def changed(self) -> set[str] | None:

@@ -32,6 +32,7 @@ from spark_sinks.duckdb.full_disk import full_disk
 from spark_sinks.duckdb.history.histories import Histories
 from spark_sinks.duckdb.history.history import History
 from spark_sinks.duckdb.history.telling_merge import ShownGroups
+from spark_sinks.duckdb.joins import silence
 from spark_sinks.duckdb.layout import ViewLayout, ViewLayouts
 from spark_sinks.duckdb.ledger import inspection
 from spark_sinks.duckdb.ledger.commits import Commits
@@ -304,8 +305,13 @@ class Writer:
             if batch.entry is not None and self.ledger.already_committed(batch.entry):
                 self._cursor.execute("ROLLBACK")
                 return False
+            for each in batch.presences:
+                for text in silence.present_statements(each.join, each.index):
+                    self._cursor.execute(text, [list(each.partitions)])
             for merge in batch.merges:
                 self._merge(merge, together=together)
+            for each in batch.presences:
+                self._cursor.execute(silence.gone_statement(each.join, each.index), [list(each.partitions)])
             for advance in batch.advances:
                 self._advance(advance)
             self._reached("after rows")

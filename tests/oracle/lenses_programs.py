@@ -17,6 +17,9 @@ HELPERS = (
     FROM regexp_split_to_table(given, '\\s+') WITH ORDINALITY AS words(word, at) $$""",
 )
 _SMALL = "abcdefghijklmnopqrstuvwxyz"
+_DUMPED = "CASE WHEN {{0}} IS NULL THEN 'io.lenses.sql.model.NullValue$@NullValue' ELSE {0} END"
+_BYTES = "encode(convert_to({0}, 'UTF8'), 'base64')"
+_CLOCK = ("'0' || CAST(ABS({0}) % 10 AS STRING) || \":30:15\"", "('0' || (abs({0}) % 10) || ':30:15')")
 # (ours, theirs) of a text {0} or a number {0}
 _TEXTS = (
     ("UPPER({0})", "upper({0})"), ("LOWERCASE({0})", "lower({0})"), ("TRIM({0})", "btrim({0})"),
@@ -46,6 +49,12 @@ _TEXTS = (
      "CASE WHEN {0} IS NOT NULL THEN (SELECT 2 * count(*) FROM regexp_matches({0}, '([a-z])([0-9])', 'g')) END"),
     ("SIZEOF(ZIP_ALL(REGEXP({0}, '([a-z])([0-9])'), 'x', REPEAT({0}, 3), 'y'))",
      "CASE WHEN regexp_match({0}, '([a-z])([0-9])') IS NOT NULL THEN 3 END"),
+    ('{0} || "it\'s"', "{0} || 'it''s'"), ('REPLACE({0}, "a", """")', "replace({0}, 'a', '\"')"),
+    ('{0} IN ("red", \'blue\', "zz9")', "{0} IN ('red', 'blue', 'zz9')"),
+    ("DUMP({0})", _DUMPED.format("'io.lenses.sql.model.StringValue@StringValue(' || {0} || ')'")),
+    ("TYPEOF({0})", "'STRING'"), ("TYPEOF(REPEAT({0}, 2))", "'STRING[]'"),
+    ("TYPEOF(CAST({0} AS BYTES))", "'BYTES'"), ("CAST({0} AS BYTES)", _BYTES),
+    ("CAST(CAST({0} AS BYTES) AS STRING)", "{0}"),
 )  # fmt: skip
 _NUMBERS = (
     ("{0} + 1", "{0} + 1"), ("{0} * 3 - 2", "{0} * 3 - 2"), ("{0} % 4", "{0} % 4"), ("{0} / 3", "{0} / 3"),
@@ -56,6 +65,12 @@ _NUMBERS = (
     ("ISNOTNULL({0})", "{0} IS NOT NULL"), ("SIGN({0})", "sign({0})"), ("MOD({0}, 5)", "{0} % 5"),
     ("FORMAT_TIMESTAMP(TIMESTAMP_MILLIS(CAST({0} AS LONG) * 86400000) + 1M - 3h, 'yyyy-MM-dd HH')",
      "to_char(timestamp 'epoch' + {0} * interval '1 day' + interval '1 month -3 hours', 'YYYY-MM-DD HH24')"),
+    ("DUMP({0})", _DUMPED.format("'io.lenses.sql.model.IntValue@IntValue(' || {0} || ')'")),
+    ("TYPEOF({0})", "'INT'"), ("TYPEOF(CAST({0} AS LONG))", "'LONG'"),
+    (f"CAST({_CLOCK[0]} AS TIME)", f"{_CLOCK[1]}::time::text"),
+    (f"MKSTRING(CAST({_CLOCK[0]} AS TIME))", f"{_CLOCK[1]}::time::text"),
+    (f"FORMAT_TIME(CAST({_CLOCK[0]} AS TIME), 'mm.HH')", f"to_char({_CLOCK[1]}::time, 'MI.HH24')"),
+    (f"TYPEOF(CAST({_CLOCK[0]} AS TIME))", "'TIME'"),
 )  # fmt: skip
 _JSON = (
     ("JSON_EXTRACT_FIRST({0}, '$.a')", "({0}::jsonb -> 'a')::text"),
@@ -66,7 +81,7 @@ _JSON = (
 )  # fmt: skip
 _CONDITIONS = (
     ("v > 3", "v > 3"), ("v % 2 = 0 OR g = 'red'", "v % 2 = 0 OR g = 'red'"), ("t IS NOT NULL", "t IS NOT NULL"),
-    ("NOT (g = 'blue')", "NOT (g = 'blue')"), ("b", "b"),
+    ('NOT (g = "blue")', "NOT (g = 'blue')"), ("b", "b"),
     ("g IN ('red', 'green') AND v < 25", "g IN ('red', 'green') AND v < 25"),
 )  # fmt: skip
 _ORDER = "array_agg({0} ORDER BY {1}) FILTER (WHERE {0} IS NOT NULL{2})"
@@ -95,8 +110,16 @@ _JOINS = (
     *((False, False, side) for side in ("INNER", "LEFT", "RIGHT", "OUTER")),
     *((False, True, side) for side in ("INNER", "LEFT")),
     *((True, False, side) for side in ("INNER", "RIGHT")),
-    *((True, True, side) for side in ("INNER", "LEFT", "OUTER")),
+    *((True, True, side) for side in ("INNER", "LEFT", "RIGHT", "OUTER")),
 )
+# What ON compares: pairs of a field of the left side and one of the right side, and a further condition. Those by which
+# the last records meet: what waits for a partner is given when a later record comes.
+_ONS = (
+    ((("g", "g"),), ""), ((("r", "r"),), ""), ((("r", "_key"),), ""), ((("_key", "r"),), ""), ((("_key", "_key"),), ""),
+    ((("g", "g"), ("r", "r")), ""), ((("b", "b"), ("r", "_key")), ""), ((("v", "v"), ("g", "g")), ""),
+    ((("r", "r"),), "a.v <= c.v"), ((("_key", "_key"),), "a.v >= c.v"), ((("g", "g"),), "a.b AND c.b"),
+    ((("r", "_key"),), "a.v + c.v > 3"),
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -133,6 +156,7 @@ class _Source:
     named: Mapping[str, str] = field(default_factory=dict)  # how columns are named there
     functions: bool = True  # whether functions may be over its rows
     topics: tuple[tuple[str, bool], ...] = ()  # that it reads, and whether as TABLEs
+    keys: tuple[str, ...] = ()  # the fields of its key, which then stand in k0, k1 ... and not in _key
 
     @property
     def from_(self) -> str:
@@ -165,12 +189,12 @@ class LensesWriter:
             sources.append(source)
             ours.append(mine)
             theirs.append(its)
-        joined, mine, its = self._join(sources[0], sources[1], str(side))
+        joined, mine, its, reads = self._join(sources[0], sources[1], str(side))
         sources.append(joined)
         ours.append(mine)
         theirs.append(its)
         ctes = ", ".join(theirs)
-        chosen = self._chosen(sources, inserts)
+        chosen = self._chosen([*sources, _directly(joined, reads)], inserts)
         found = [self._insert(index, source) for index, source in enumerate(chosen)]
         letters, settings = None, [SETTINGS]
         if self._programs % 2:
@@ -180,8 +204,7 @@ class LensesWriter:
         text = "\n".join([*settings, *ours, *(f"INSERT INTO {each.target} {each.ours};" for each in found)])
         return text, tuple(replace(each, theirs=f"WITH {ctes} {each.theirs}") for each in found), letters
 
-    def _chosen(self, sources: Sequence[_Source], count: int) -> Sequence[_Source]:
-        every = [*sources, self._directly(sources[-1])]
+    def _chosen(self, every: Sequence[_Source], count: int) -> Sequence[_Source]:
         chosen = [self._rng.choice(every[2:]), self._rng.choice(every[:2])]
         return [*chosen, *(self._rng.choice(every) for _ in range(count - 2))]
 
@@ -198,57 +221,52 @@ class LensesWriter:
             key, their_key, clauses = "COALESCE(t, 'none') AS _key, ", "coalesce(t, 'none')", (*clauses, "AS _key")
         text_, their_text = rng.choice(_TEXTS[:12])
         ours = (
-            f"WITH {name} AS (SELECT {'TABLE' if table else 'STREAM'} {key}g, v, {text_.format('t')} AS t, b, j "
+            f"WITH {name} AS (SELECT {'TABLE' if table else 'STREAM'} {key}g, v, {text_.format('t')} AS t, b, r, j "
             f"FROM {topic} WHERE {mine});"
         )
-        select = f"SELECT {their_key} AS _key, g, v, {their_text.format('t')} AS t, b, j, ts"
+        select = f"SELECT {their_key} AS _key, g, v, {their_text.format('t')} AS t, b, r, j, ts"
         theirs = (
             f"{name} AS ({select} FROM {records}_{'table' if table else 'stream'} WHERE {its}), {name}_versions AS "
             f"({select}, n, coalesce({its}, false) AS there FROM {records}_all WHERE _key IS NOT NULL)"
         )
         return _Source(name, table, clauses=clauses, topics=((topic, table),)), ours, theirs
 
-    def _join(self, left: _Source, right: _Source, side: str) -> tuple[_Source, str, str]:
+    def _join(self, left: _Source, right: _Source, side: str) -> tuple[_Source, str, str, str]:
+        """With what its FROM is."""
         kind = ", ".join("TABLE" if source.table else "STREAM" for source in (left, right))
         table, streams = left.table and right.table, not left.table and not right.table
-        within = " WITHIN 30s" if streams else ""
+        on = _On(*self._rng.choice(_ONS)) if self._rng.random() < 0.6 else None
+        reads = f"a {side} JOIN c{'' if on is None else on.ours(self._rng)}{' WITHIN 30s' if streams else ''}"
         ours = (
             f"WITH d AS (SELECT {'TABLE' if table else 'STREAM'} a.g, c.v, a.t, c.b, COALESCE(a.j, c.j) AS j "
-            f"FROM a {side} JOIN c{within});"
+            f"FROM {reads});"
         )
-        on = "a._key = c._key" + (" AND abs(extract(epoch FROM a.ts - c.ts)) <= 30" if streams else "")
-        key = {"RIGHT": "c._key", "OUTER": "coalesce(a._key, c._key)"}.get(side, "a._key")
+        on = on or _On((("_key", "_key"),), "")
+        condition = on.condition + (" AND abs(extract(epoch FROM a.ts - c.ts)) <= 30" if streams else "")
+        key, names = on.table_key(side) if table else on.stream_key(side)
         ts = "greatest(a.ts, c.ts)" if table or streams else ("c.ts" if left.table else "a.ts")
         joins = {"INNER": "JOIN", "LEFT": "LEFT JOIN", "RIGHT": "RIGHT JOIN", "OUTER": "FULL JOIN"}
         if side == "OUTER":  # PostgreSQL's full join takes equalities alone
-            select = "SELECT {0} AS _key, {1} AS g, {2} AS v, {3} AS t, {4} AS b, {5} AS j, {6} AS ts"
-            both = select.format(key, "a.g", "c.v", "a.t", "c.b", "coalesce(a.j, c.j)", ts)
+            select = "SELECT {0}, {1} AS g, {2} AS v, {3} AS t, {4} AS b, {5} AS j, {6} AS ts FROM {7}"
+            nothing = "(SELECT NULL AS _key, NULL AS g, NULL::int AS v, NULL::boolean AS b, NULL AS r) AS "
+            both = select.format(key, "a.g", "c.v", "a.t", "c.b", "coalesce(a.j, c.j)", ts, f"a JOIN c ON {condition}")
             only = [
-                select.format("a._key", "a.g", "NULL::int", "a.t", "NULL::boolean", "a.j", "a.ts")
-                + f" FROM a WHERE NOT EXISTS (SELECT FROM c WHERE {on})",
-                select.format("c._key", "NULL", "c.v", "NULL", "c.b", "c.j", "c.ts")
-                + f" FROM c WHERE NOT EXISTS (SELECT FROM a WHERE {on})",
+                select.format(key, "a.g", "NULL::int", "a.t", "NULL::boolean", "a.j", "a.ts", f"a, {nothing} c")
+                + f" WHERE NOT EXISTS (SELECT FROM c WHERE {condition})",
+                select.format(key, "NULL", "c.v", "NULL", "c.b", "c.j", "c.ts", f"c, {nothing} a")
+                + f" WHERE NOT EXISTS (SELECT FROM a WHERE {condition})",
             ]
-            theirs = f"d AS ({both} FROM a JOIN c ON {on} UNION ALL {only[0]} UNION ALL {only[1]})"
+            theirs = f"d AS ({both} UNION ALL {only[0]} UNION ALL {only[1]})"
         else:
-            tables = f"a {joins[side]} c ON {on}"
+            tables = f"a {joins[side]} c ON {condition}"
             if not table and not streams:
-                tables = _valid("a", "c", side) if right.table else _valid("c", "a", side)
-            theirs = (
-                f"d AS (SELECT {key} AS _key, a.g, c.v, a.t, c.b, coalesce(a.j, c.j) AS j, {ts} AS ts FROM {tables})"
-            )
-        of_groups = table and side == "OUTER"
-        clauses = (f"{side} JOIN of {kind}", *left.clauses, *right.clauses)
-        made = _Source("d", table, not of_groups, windowed=False, clauses=clauses, functions=not of_groups)
-        return replace(made, topics=(*left.topics, *right.topics)), ours, theirs
-
-    def _directly(self, joined: _Source) -> _Source:
-        """The join itself in the FROM of an INSERT."""
-        side, kind = joined.clauses[0].split(" JOIN of ")
-        within = " WITHIN 30s" if kind == "STREAM, STREAM" else ""
-        named = {"g": "a.g", "v": "c.v", "t": "a.t", "b": "c.b", "j": "COALESCE(a.j, c.j)"}
-        reads = f"a {side} JOIN c{within}"
-        return replace(joined, timed=True, reads=reads, named=named, functions=True)
+                tables = _valid("a", "c", side, condition) if right.table else _valid("c", "a", side, condition)
+            theirs = f"d AS (SELECT {key}, a.g, c.v, a.t, c.b, coalesce(a.j, c.j) AS j, {ts} AS ts FROM {tables})"
+        of_groups = table and (side == "OUTER" or on.is_made(side))
+        clauses = (f"{side} JOIN of {kind}", *([] if on.by_keys else [f"{kind} by fields"]), *left.clauses)
+        made = _Source("d", table, not of_groups, windowed=False, clauses=(*clauses, *right.clauses), reads="")
+        made = replace(made, functions=not of_groups, keys=names)
+        return replace(made, topics=(*left.topics, *right.topics)), ours, theirs, reads
 
     # --- what is written --------------------------------------------------------------------------------------------
     def _insert(self, index: int, source: _Source) -> Insert:
@@ -268,8 +286,8 @@ class LensesWriter:
         return Insert(
             target,
             f"SELECT {'TABLE' if source.table else 'STREAM'} {mine} FROM {source.from_}",
-            f"SELECT _key, {theirs} FROM {source.name}",
-            (),
+            f"SELECT {', '.join(f'k{i}' for i in range(len(source.keys))) or '_key'}, {theirs} FROM {source.name}",
+            source.keys,
             names,
             source.table,
             ("projection", *source.clauses),
@@ -300,7 +318,7 @@ class LensesWriter:
 
     def _groups(self, target: str, source: _Source) -> Insert:
         rng = self._rng
-        keys = rng.choice((("g",), ("g", "b")) if source.reads else (("g",), ("_key",), ("g", "b")))
+        keys = rng.choice((("g",), ("g", "b")) if source.reads or source.keys else (("g",), ("_key",), ("g", "b")))
         values = [*self._aggregates(source), ("COUNT(*)", "count(*)")]
         names = tuple(f"f{i}" for i in range(len(values)))
         mine = ", ".join(f"{ours} AS {name}" for name, (ours, _) in zip(names, values, strict=True))
@@ -343,12 +361,64 @@ class LensesWriter:
         )
 
 
-def _valid(stream: str, table: str, side: str) -> str:
-    """A stream's rows with the version of the table's row that was valid at their time."""
-    at_its_time = f"x._key = {stream}._key AND x.ts <= {stream}.ts"
-    last = f"SELECT * FROM {table}_versions AS x WHERE {at_its_time} ORDER BY n DESC LIMIT 1"
+def _directly(joined: _Source, reads: str) -> _Source:
+    """The join itself in the FROM of an INSERT."""
+    named = {"g": "a.g", "v": "c.v", "t": "a.t", "b": "c.b", "j": "COALESCE(a.j, c.j)"}
+    return replace(joined, timed=True, reads=reads, named=named, functions=True)
+
+
+@dataclass(frozen=True)
+class _On:
+    pairs: tuple[tuple[str, str], ...]
+    further: str
+
+    @property
+    def by_keys(self) -> bool:
+        return self.pairs == (("_key", "_key"),) and not self.further
+
+    @property
+    def condition(self) -> str:
+        return " AND ".join([*(f"a.{one} = c.{other}" for one, other in self.pairs), *filter(None, [self.further])])
+
+    def ours(self, rng: random.Random) -> str:
+        compared = [rng.choice((f"a.{one} = c.{other}", f"c.{other} = a.{one}")) for one, other in self.pairs]
+        return f" ON {' AND '.join([*compared, *filter(None, [self.further])])}"
+
+    def stream_key(self, side: str) -> tuple[str, tuple[str, ...]]:
+        """The fields that are compared, of the side that is there; and their names where they are several."""
+        chosen = {"RIGHT": "c.{1}", "OUTER": "coalesce(a.{0}, c.{1})"}.get(side, "a.{0}")
+        texts = [chosen.format(*pair) for pair in self.pairs]
+        if len(texts) == 1:
+            return f"{texts[0]} AS _key", ()
+        listed = ", ".join(f"{text} AS k{number}" for number, text in enumerate(texts))
+        return listed, tuple(one for one, _ in self.pairs)
+
+    def is_made(self, side: str) -> bool:
+        """Whether rows of joined TABLEs are told apart by the keys of both alone."""
+        return self._told_by(side) is None and not self.by_keys
+
+    def table_key(self, side: str) -> tuple[str, tuple[str, ...]]:
+        told = self._told_by(side)
+        if told is not None:
+            return f"{told}._key AS _key", ()
+        if self.by_keys:
+            return "coalesce(a._key, c._key) AS _key", ()
+        parts = " || ',' || ".join(f"""coalesce('"' || {name}._key || '"', 'null')""" for name in "ac")
+        return f"'[' || {parts} || ']' AS _key", ()
+
+    def _told_by(self, side: str) -> str | None:
+        """The one whose key no two joined rows have in common: each of its rows meets one row at most, and is there."""
+        if side != "RIGHT" and side != "OUTER" and any(other == "_key" for _, other in self.pairs):
+            return "a"
+        return "c" if side not in ("LEFT", "OUTER") and any(one == "_key" for one, _ in self.pairs) else None
+
+
+def _valid(stream: str, table: str, side: str, condition: str) -> str:
+    """A stream's rows with those of the table that were valid at their time."""
+    at_its_time = f"SELECT * FROM {table}_versions AS x WHERE x.ts <= {stream}.ts"
+    last = f"SELECT DISTINCT ON (_key) * FROM ({at_its_time}) AS versions ORDER BY _key, n DESC"
     join = "JOIN" if side == "INNER" else "LEFT JOIN"
-    return f"{stream} {join} LATERAL (SELECT * FROM ({last}) AS newest WHERE there) AS {table} ON true"
+    return f"{stream} {join} LATERAL (SELECT * FROM ({last}) AS {table} WHERE there AND {condition}) AS {table} ON true"
 
 
 def _hops(name: str, size: int, advance: int) -> str:

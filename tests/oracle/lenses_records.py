@@ -16,8 +16,11 @@ PARTITIONS = 2
 EPOCH = dt.datetime(2024, 5, 17, 12, tzinfo=dt.UTC)
 LAST = EPOCH + dt.timedelta(days=1)
 KEYS = ("k1", "k2", "k3", "k4", "k5", "k6", "k7")
-FIELDS = "g VARCHAR, v INTEGER, t VARCHAR, b BOOLEAN, j VARCHAR NOT NULL"
-_POSTGRES = 'n integer, _key text COLLATE "C", g text COLLATE "C", v integer, t text COLLATE "C", b boolean, '
+FIELDS = "g VARCHAR, v INTEGER, t VARCHAR, b BOOLEAN, r VARCHAR, j VARCHAR NOT NULL"
+_POSTGRES = (
+    'n integer, _key text COLLATE "C", g text COLLATE "C", v integer, t text COLLATE "C", b boolean, '
+    'r text COLLATE "C", '
+)
 _TEXTS = ("ab c1", "Xy-22", "  in ", "", "a@b.org", "Aa Bb Cc 7", "zz9")
 
 
@@ -49,12 +52,16 @@ def records(rng: random.Random, count: int, begin: dt.datetime = EPOCH) -> list[
 def ends() -> list[Record]:
     """They pass each WHERE, and find each other in each join."""
     return [
-        Record(partition, key := f"end {partition}", {"g": "red", "v": 4, "t": key, "b": True, "j": "{}"}, LAST)
+        Record(
+            partition, key := f"end {partition}", {"g": "red", "v": 4, "t": key, "b": True, "r": key, "j": "{}"}, LAST
+        )
         for partition in range(PARTITIONS)
     ]
 
 
 def _value(rng: random.Random) -> dict[str, Any]:
+    """``r`` refers to a key."""
+
     def maybe(value: Any) -> Any:
         return None if rng.random() < 0.12 else value
 
@@ -64,6 +71,7 @@ def _value(rng: random.Random) -> dict[str, Any]:
         "v": maybe(rng.randint(-9, 30)),
         "t": maybe(rng.choice(_TEXTS)),
         "b": maybe(rng.random() < 0.5),
+        "r": maybe(rng.choice(KEYS)),
         "j": json.dumps(inner if rng.random() < 0.8 else {"a": inner["a"]}),
     }
 
@@ -72,10 +80,12 @@ def load(connection: Any, name: str, given: Sequence[Record]) -> None:
     """``<name>_stream`` has the records with a value, ``<name>_table`` the last value of each key."""
     connection.execute(f"CREATE TEMP TABLE {name}_all ({_POSTGRES} j text, ts timestamp)".encode())
     rows = [
-        (number, each.key, *((each.value or {}).get(field) for field in "gvtbj"), each.time.replace(tzinfo=None))
+        (number, each.key, *((each.value or {}).get(field) for field in "gvtbrj"), each.time.replace(tzinfo=None))
         for number, each in enumerate(given)
     ]
-    connection.cursor().executemany(f"INSERT INTO {name}_all VALUES (%s, %s, %s, %s, %s, %s, %s, %s)".encode(), rows)
+    connection.cursor().executemany(
+        f"INSERT INTO {name}_all VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s)".encode(), rows
+    )
     connection.execute(f"CREATE TEMP VIEW {name}_stream AS SELECT * FROM {name}_all WHERE j IS NOT NULL".encode())
     connection.execute(
         f"CREATE TEMP VIEW {name}_table AS SELECT * FROM (SELECT DISTINCT ON (_key) * FROM {name}_all "

@@ -123,14 +123,19 @@ def _pieces(rng: random.Random, given: Sequence[Record], count: int) -> list[Seq
 
 
 def _produce(producer: Producer, topics: Sequence[str], pieces: Sequence[Sequence[Record]], rng: random.Random) -> None:
-    waiting = [(topic, list(reversed(piece))) for topic, piece in zip(topics, pieces, strict=True)]
-    while any(left for _, left in waiting):
-        topic, left = rng.choice([each for each in waiting if each[1]])
-        each = left.pop()
-        key = None if each.key is None else each.key.encode()
-        moment = int(each.time.timestamp() * 1000)
-        producer.produce(topic, key=key, value=each.payload, partition=each.partition, timestamp=moment)
-    assert producer.flush(30) == 0
+    """One partition after the other: which of them is read first decides nothing."""
+    for partition in rng.sample(range(PARTITIONS), PARTITIONS):
+        waiting = [
+            (topic, [each for each in reversed(piece) if each.partition == partition])
+            for topic, piece in zip(topics, pieces, strict=True)
+        ]
+        while any(left for _, left in waiting):
+            topic, left = rng.choice([each for each in waiting if each[1]])
+            each = left.pop()
+            key = None if each.key is None else each.key.encode()
+            moment = int(each.time.timestamp() * 1000)
+            producer.produce(topic, key=key, value=each.payload, partition=each.partition, timestamp=moment)
+        assert producer.flush(30) == 0
 
 
 def _register(server: LiveServer, writer: LensesWriter, programs: int) -> tuple[list[Insert], list[Letters]]:
@@ -212,8 +217,9 @@ def _theirs(insert: Insert, found: Sequence[tuple[Any, ...]]) -> Rows:
         if not insert.keys:
             rows.append((row[0], row[1:]))
             continue
-        key = dict(zip(insert.keys, row, strict=False))
-        rows.append((json.dumps(key, separators=(",", ":")), row[len(insert.keys) :]))
+        key = dict(zip(insert.keys, row, strict=False))  # not there where all of its fields are NULL
+        text = None if set(key.values()) == {None} else json.dumps(key, separators=(",", ":"))
+        rows.append((text, row[len(insert.keys) :]))
     return rows
 
 

@@ -25,11 +25,11 @@ from mvserver.views import log_values
 from mvserver.views.feeds import Node, nodes
 from mvserver.views.finishing import layout_of
 from mvserver.views.targets import Target, build_target
-from spark_sinks.duckdb.batch_plans import Advance, BatchCommit, Move, TableMerge, ViewMerge
+from spark_sinks.duckdb.batch_plans import Advance, BatchCommit, Move, Presence, TableMerge, ViewMerge
 from spark_sinks.duckdb.changes.log_reader import LogReader
 from spark_sinks.duckdb.joins import join_sides
 from spark_sinks.duckdb.joins.changelog_joins import ChangelogTables
-from spark_sinks.duckdb.joins.join_sides import FeedState
+from spark_sinks.duckdb.joins.join_sides import FeedState, JoinTables
 from spark_sinks.duckdb.record_columns import PARTITION, PLACE, RANK, SEGMENT
 from spark_sinks.duckdb.state.state import watermark_rule
 from spark_sinks.duckdb.state.windows import Standing
@@ -115,14 +115,20 @@ class Chain:
         """A batch of a source, for all sides that read it, in one transaction."""
         sides = self._leaves[source]
         table = _table(records, sides[0].read)
-        merges, moves, advances = [], [], []
+        merges, moves, advances, presences = [], [], [], []
         for side in sides:
+            state = side.target.state
+            if isinstance(state, FeedState) and isinstance(state.join, JoinTables):
+                presences.append(Presence(side.target.query_id, state.join, state.index, self._partitions))
             side.read += len(records)
             merges.append(self._leaf_merge(side, table))
             moves.append(Move((side.target.query_id,), {"n": side.read}))
             if watermark_rule(side.target.state) is not None:
                 advances.append(Advance(Standing(side.target.query_id, self._partitions), side.target.state))
-        assert self.writer.commit(BatchCommit(None, tuple(merges), moves=tuple(moves), advances=tuple(advances)))
+        commit = BatchCommit(
+            None, tuple(merges), moves=tuple(moves), advances=tuple(advances), presences=tuple(presences)
+        )
+        assert self.writer.commit(commit)
 
     def run(self, rows_max: int = 1_000_000) -> None:
         for path, side in (*self._inner, ("", self._main)):

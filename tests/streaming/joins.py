@@ -14,9 +14,10 @@ import pyarrow as pa
 
 from mvserver.dialect.errors.duck_errors import translate
 from mvserver.serving.engine.database import Database
-from spark_sinks.duckdb.batch_plans import BatchCommit, Move, TableMerge, ViewMerge
+from spark_sinks.duckdb.batch_plans import BatchCommit, Move, Presence, TableMerge, ViewMerge
 from spark_sinks.duckdb.changes import logs
-from spark_sinks.duckdb.joins.join_sides import Batch, FeedState, FeedTables
+from spark_sinks.duckdb.joins import silence
+from spark_sinks.duckdb.joins.join_sides import Batch, FeedState, FeedTables, JoinTables
 from spark_sinks.duckdb.ledger.ledger import LedgerEntry
 from spark_sinks.duckdb.record_columns import PARTITION, PLACE, RANK, SEGMENT
 from spark_sinks.duckdb.writer import Writer
@@ -47,6 +48,8 @@ class World:
     join: FeedTables
     read: list[tuple[Any, Any]] = field(default_factory=list)
     batches: Counter[int] = field(default_factory=Counter)
+    partitions: tuple[str, ...] = ()  # that each source has beside those that have shown rows
+    shown: dict[int, set[str]] = field(default_factory=lambda: {0: set(), 1: set()})
 
     def __post_init__(self) -> None:
         self.open()
@@ -77,11 +80,31 @@ class World:
         merge = ViewMerge(f"q/{side}", feed, statements=tuple(statements))
         entry = LedgerEntry(f"p{side}", 1, number, {"n": number}, {"n": number + 1}, len(rows))
         committed = BatchCommit(
-            entry, (TableMerge(table_of(rows), (merge,)),), moves=(Move((f"q/{side}",), {"n": number + 1}),)
+            entry,
+            (TableMerge(table_of(rows), (merge,)),),
+            moves=(Move((f"q/{side}",), {"n": number + 1}),),
+            presences=self.presences(side, rows),
         )
         assert self.writer.commit(committed)
         assert not self.writer.commit(committed), "the same batch again is skipped"
         self.batches[side] += 1
+
+    def presences(self, side: int, rows: Sequence[Row]) -> tuple[Presence, ...]:
+        """As the pipeline of the side's source tells them."""
+        self.shown[side] |= {row.partition for row in rows}
+        if not isinstance(self.join, JoinTables):
+            return ()
+        partitions = tuple(sorted({*self.partitions, *self.shown[side]}))
+        return (Presence(f"q/{side}", self.join, side, partitions),)
+
+    def look(self, side: int, confirmed_at: float) -> bool:
+        """What time decides, whether it is anything; all that the source had at that moment is read."""
+        assert isinstance(self.join, JoinTables)
+        if not self.writer.answers(silence.is_due(self.join, side, confirmed_at)):
+            return False
+        statements = (*silence.statements(self.join, side, confirmed_at), *self.join.close_statements())
+        self.writer.execute_for("q", statements)
+        return True
 
     def take(self) -> None:
         """The reader reads all there is, and its position lets the next batch trim the log."""
@@ -124,15 +147,17 @@ def table_of(rows: Sequence[Row]) -> pa.Table:
 
 
 def stream(chance: random.Random, count: int, partitions: int, start: int) -> list[Row]:
-    """A first record of each partition, then random ones that are up to some intervals late."""
-    rows = [Row(start + p, None, BEGIN, str(p)) for p in range(partitions)]
-    now = BEGIN
-    for number in range(start + partitions, start + partitions + count):
+    """Random records that are up to some intervals late, and a last one of each partition. Some partitions have their
+    first one late."""
+    rows, now = [], BEGIN
+    opens = [chance.choice((0, 0, count // 3)) for _ in range(partitions - 1)]
+    for number in range(count):
         now += chance.choice((0, 0, 1, 2, 5))
         t = None if chance.random() < 0.03 else max(BEGIN, now - chance.choice((0, 0, 0, 1, 3, 9, 15, 40)))
         key = None if chance.random() < 0.05 else chance.choice(KEYS)
-        rows.append(Row(number, key, t, str(chance.randrange(partitions))))
-    return rows + [Row(start + partitions + count + p, None, END, str(p)) for p in range(partitions)]
+        partition = chance.choice([p for p in range(partitions) if p == 0 or opens[p - 1] <= number])
+        rows.append(Row(start + number, key, t, str(partition)))
+    return rows + [Row(start + count + p, None, END, str(p)) for p in range(partitions)]
 
 
 def partition_of(key: str, partitions: int) -> str:
@@ -150,9 +175,8 @@ def marks(rows: Sequence[Row], delay: int) -> list[float]:
     return found
 
 
-def cut(chance: random.Random, rows: Sequence[Row], partitions: int) -> list[list[Row]]:
-    """The first batch has the first record of each partition."""
-    batches, at = [list(rows[:partitions])], partitions
+def cut(chance: random.Random, rows: Sequence[Row]) -> list[list[Row]]:
+    batches, at = [], 0
     while at < len(rows):
         size = chance.choice((1, 2, 5, 30))
         batches.append(list(rows[at : at + size]))

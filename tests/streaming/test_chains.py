@@ -226,7 +226,8 @@ def test_what_meets_does_not_depend_on_batches(kinds: tuple[str, str], chain: Ca
     )
     queues = {name: _cut(chance, given) for name, given in records.items() if name in made.sources}
     if first == "version":
-        made.feed("p", [*(Record(number, k, 1, 0) for k, number in VERSIONS.items()), Record(99, "end", None, LATER)])
+        ends_of_p = [Record(99, "end", None, LATER, partition) for partition in range(3)]
+        made.feed("p", [*(Record(number, k, 1, 0) for k, number in VERSIONS.items()), *ends_of_p])
     while any(queues.values()):
         made.feed(name := chance.choice([name for name, left in queues.items() if left]), queues[name].pop(0))
         if chance.random() < 0.5:

@@ -89,8 +89,8 @@ def test_pairs_do_not_depend_on_batches(kind: str, tmp_path: Path) -> None:
         right = stream(chance, 45, partitions, 10_000)
         folder = tmp_path / str(round_)
         folder.mkdir()
-        world = World(folder, tables(kind, delay=delay))
-        queues = [cut(chance, left, partitions), cut(chance, right, partitions)]
+        world = World(folder, tables(kind, delay=delay), partitions=tuple(map(str, range(partitions))))
+        queues = [cut(chance, left), cut(chance, right)]
         if chance.random() < 0.3:  # one side runs far ahead
             order = [0] * len(queues[0]) + [1] * len(queues[1])
         else:
@@ -137,20 +137,121 @@ def test_residual_of_an_outer_join_decides_what_matches(tmp_path: Path) -> None:
 
 
 def test_an_idle_side_does_not_hold_rows_back(tmp_path: Path) -> None:
-    join = tables("LEFT", idle_us=600_000_000)
-    world = World(tmp_path, join)
+    world = World(tmp_path, tables("LEFT", idle_us=600_000_000))
     world.commit(0, [Row(1, "a", 0, "0"), Row(2, "b", 50, "0")])
-    assert not world.writer.answers(join_sides.begins_idling(join, 1, time.time())), "not for long enough"
-    later = time.time() + 700
-    assert world.writer.answers(join_sides.begins_idling(join, 1, later))
-    with world.writer.transaction():
-        for statement in (join_sides.idle_statement(join, 1, later), *join.close_statements()):
-            world.writer.execute(statement)
+    assert not world.look(1, time.time()), "not for long enough"
+    assert world.look(1, time.time() + 700)
+    world.look(1, time.time() + 700)
     world.take()
     assert world.read == [(1, None)], "as far as the other side is"
     world.commit(1, [Row(1001, "b", 45, "0")])
     world.take()
     assert world.read == [(1, None), (2, 1001)], "a record wakes it"
+
+
+@pytest.mark.parametrize("shown", [[], [Row(1000, "z", 0, "0")]], ids=["nothing shown yet", "shown something"])
+def test_an_idle_side_is_not_taken_for_idle_by_what_was_known_before(shown: list[Row], tmp_path: Path) -> None:
+    """What lies unread of it now, since it is read late or does not answer, is met by all that it may meet."""
+    world = World(tmp_path, tables("LEFT", idle_us=600_000_000))
+    if shown:
+        world.commit(1, shown)
+    world.commit(0, [Row(1, "a", 0, "0")])
+    later = time.time() + 700
+    while world.look(1, later):
+        pass
+    before = time.time()
+    world.commit(0, [Row(2, "b", 100, "0"), Row(3, "c", 200, "0")])
+    world.commit(0, [Row(4, "d", 300, "0")])
+    assert not world.look(1, before), "it was not asked since"
+    world.take()
+    assert world.read == []
+    world.commit(1, [Row(1002, "b", 100, "0")])
+    world.take()
+    assert sorted(world.read, key=str) == [(1, None), (2, 1002)]
+    while world.look(1, later):
+        pass
+    world.take()
+    assert sorted(world.read, key=str) == [(1, None), (2, 1002), (3, None)]
+
+
+@pytest.mark.parametrize("kind", ["LEFT", "FULL", "INNER"])
+def test_a_partition_that_shows_its_first_record_late_finds_all_that_it_meets(kind: str, tmp_path: Path) -> None:
+    """The other partition of its topic was read far ahead before: which of two is read first decides nothing."""
+    world = World(tmp_path, tables(kind), partitions=("0", "1"))
+    world.commit(0, [Row(1, "a", 100, "0"), Row(2, "b", 101, "1"), Row(3, "c", 102, "0")])
+    world.commit(1, [Row(1001, "a", 100, "0"), Row(1002, "z", END, "0")])
+    world.take()
+    assert world.read == [(1, 1001)]
+    world.commit(1, [Row(1003, "b", 103, "1"), Row(1004, "z", END, "1")])
+    world.take()
+    assert world.read == [(1, 1001), (2, 1003), *([] if kind == "INNER" else [(3, None)])]
+
+
+def test_a_partition_that_stays_silent_does_not_hold_back_for_ever(tmp_path: Path) -> None:
+    world = World(tmp_path, tables("LEFT"), partitions=("0", "1"))
+    world.commit(0, [Row(1, "a", 0, "0"), Row(2, "b", 50, "0"), Row(3, "c", 90, "0")])
+    world.commit(1, [Row(1001, None, 40, "0")])
+    assert not world.look(1, time.time()), "not for long enough"
+    first = time.time() + 60
+    world.commit(1, [Row(1002, None, 95, "0")])
+    world.take()
+    assert world.read == []
+    assert world.look(1, first), "it had nothing long after the others came to 40"
+    world.take()
+    assert world.read == [(1, None)], "it still may show what 50 meets"
+    assert not world.look(1, time.time()), "but 95 was not that long ago"
+    assert world.look(1, time.time() + 60)
+    world.take()
+    assert world.read == [(1, None), (2, None)]
+    world.commit(1, [Row(1003, "c", 85, "1"), Row(1004, "c", 97, "1")])
+    world.take()
+    assert sorted(world.read, key=str) == [(1, None), (2, None), (3, 1003), (3, 1004)], "90 waited until 100"
+    assert world.writer.late_rows() == []
+
+
+def test_tables_that_are_older_than_silent_partitions_go_on(tmp_path: Path) -> None:
+    join = tables("LEFT")
+    world = World(tmp_path, join, partitions=("0", "1"))
+    world.commit(0, [Row(1, "a", 0, "0"), Row(2, "b", 50, "0")])
+    world.commit(1, [Row(1001, None, 20, "0")])
+    with world.writer.transaction():
+        world.writer.execute(f"DELETE FROM {join_sides.qualified_marks(join)} WHERE stands IS NOT NULL")
+    for column in ("stands", "awaited"):
+        with world.writer.transaction():
+            world.writer.execute(f"ALTER TABLE {join_sides.qualified_marks(join)} DROP COLUMN {column}")
+    world.restart()
+    with world.writer.transaction():
+        for statement in join_sides.wake_statements(join):
+            world.writer.execute(statement)
+    world.commit(1, [Row(1002, "b", 55, "1"), Row(1003, None, 60, "1")])
+    world.commit(1, [Row(1004, None, 100, "0")])
+    world.take()
+    assert sorted(world.read, key=str) == [(1, None), (2, 1002)]
+
+
+def test_a_new_partition_stands_where_its_side_does(tmp_path: Path) -> None:
+    world = World(tmp_path, tables("LEFT"))
+    world.commit(1, [Row(1001, None, 60, "0")])
+    world.commit(0, [Row(1, "a", 40, "0"), Row(2, "b", 55, "0")])
+    world.partitions = ("0", "1")  # a topic may be given more
+    world.commit(1, [Row(1002, None, 100, "0")])
+    world.take()
+    assert world.read == [(1, None)], "it holds back what comes from then on"
+    world.commit(1, [Row(1003, "b", 58, "1"), Row(1004, None, 100, "1")])
+    world.take()
+    assert world.read == [(1, None), (2, 1003)]
+
+
+def test_a_partition_that_has_ended_holds_nothing_back(tmp_path: Path) -> None:
+    """As a shard of Kinesis does that was split."""
+    world = World(tmp_path, tables("LEFT"))
+    world.commit(0, [Row(1, "a", 20, "0"), Row(2, "b", 60, "0")])
+    world.commit(1, [Row(1001, None, 10, "0"), Row(1002, None, 11, "1")])
+    world.shown[1].clear()
+    world.commit(1, [Row(1003, None, 100, "1")])
+    world.commit(0, [Row(3, "c", 90, "0")])
+    world.take()
+    assert world.read == [(1, None), (2, None)]
 
 
 def test_self_join_in_one_transaction(tmp_path: Path) -> None:

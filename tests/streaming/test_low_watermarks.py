@@ -64,7 +64,9 @@ class MarkedWorld(World):
         entry = LedgerEntry(f"p{side}", 1, number, {"n": number}, {"n": number + 1}, len(rows))
         moves = (Move((f"q/{side}",), {"n": number + 1}),)
         table = TableMerge(table_of(rows), (merge,))
-        assert self.writer.commit(BatchCommit(entry, (table,), moves=moves, advances=advances))
+        assert self.writer.commit(
+            BatchCommit(entry, (table,), moves=moves, advances=advances, presences=self.presences(side, rows))
+        )
         self.batches[side] += 1
 
     def take(self) -> None:
@@ -88,8 +90,8 @@ class MarkedWorld(World):
 
 def run(folder: Path, kind: str, sides: tuple[list[Row], list[Row]], chance: random.Random) -> MarkedWorld:
     folder.mkdir()
-    world = MarkedWorld(folder, tables(kind))
-    waiting = [(side, cut(chance, rows, PARTITIONS)) for side, rows in enumerate(sides)]
+    world = MarkedWorld(folder, tables(kind), partitions=tuple(map(str, range(PARTITIONS))))
+    waiting = [(side, cut(chance, rows)) for side, rows in enumerate(sides)]
     while any(batches for _, batches in waiting):
         side, batches = chance.choice([each for each in waiting if each[1]])
         world.commit(side, batches.pop(0))

@@ -13,7 +13,6 @@ from typing import Any
 import pytest
 
 from spark_sinks.duckdb.changes.logs import Log
-from spark_sinks.duckdb.joins import join_sides
 from spark_sinks.duckdb.joins.join_sides import Side
 from spark_sinks.duckdb.joins.temporal_joins import TemporalTables
 from tests.streaming.joins import BEGIN, END, KEYS, Row, World, cut, marks, partition_of
@@ -34,9 +33,8 @@ def stream(
     chance: random.Random, count: int, partitions: int, start: int, *, versions: bool, by_key: bool = True
 ) -> list[Row]:
     """Records that are up to some times late; those of a changelog have the partition of their primary key."""
-    rows = [Row(start + p, None, BEGIN, str(p)) for p in range(partitions)]
-    now = BEGIN
-    for number in range(start + partitions, start + partitions + count):
+    rows, now = [], BEGIN
+    for number in range(start, start + count):
         now += chance.choice((0, 1, 2, 5))
         t = None if chance.random() < 0.03 else max(BEGIN, now - chance.choice((0, 0, 0, 1, 3, 9, 45)))
         key = None if chance.random() < 0.05 else chance.choice(KEYS)
@@ -50,7 +48,7 @@ def stream(
         if deleted and not by_key:
             key = None  # a deletion has nothing but its primary key
         rows.append(Row(number, key, t, partition, deleted, primary))
-    return rows + [Row(start + partitions + count + p, None, END, str(p)) for p in range(partitions)]
+    return rows + [Row(start + count + p, None, END, str(p)) for p in range(partitions)]
 
 
 def expected(left: Sequence[Row], right: Sequence[Row], kind: str, delay: int) -> Counter[tuple[Any, Any]]:
@@ -86,8 +84,8 @@ def test_versions_do_not_depend_on_batches(kind: str, by_key: bool, tmp_path: Pa
         right = stream(chance, 45, partitions, 10_000, versions=True, by_key=by_key)
         folder = tmp_path / str(round_)
         folder.mkdir()
-        world = World(folder, tables(kind, delay=delay, by_key=by_key))
-        queues = [cut(chance, left, partitions), cut(chance, right, partitions)]
+        world = World(folder, tables(kind, delay=delay, by_key=by_key), partitions=tuple(map(str, range(partitions))))
+        queues = [cut(chance, left), cut(chance, right)]
         order = [0] * len(queues[0]) + [1] * len(queues[1])
         if chance.random() < 0.7:  # else the stream runs far ahead
             chance.shuffle(order)
@@ -127,19 +125,41 @@ def test_versions_of_other_keys_go_too(tmp_path: Path) -> None:
 
 
 def test_an_idle_changelog_lets_all_rows_go(tmp_path: Path) -> None:
-    join = tables("LEFT")
-    world = World(tmp_path, join)
+    world = World(tmp_path, tables("LEFT"))
     world.commit(0, [Row(1, "a", 100, "0"), Row(2, "b", 200, "0")])
     world.commit(1, [Row(1001, "a", 50, "0")])
     world.take()
     assert world.read == []
-    later = time.time() + 2
-    assert world.writer.answers(join_sides.begins_idling(join, 1, later))
-    with world.writer.transaction():
-        for statement in (join_sides.idle_statement(join, 1, later), *join.close_statements()):
-            world.writer.execute(statement)
+    assert world.look(1, time.time() + 2)
     world.take()
     assert sorted(world.read) == [(1, 1001), (2, None)]
+
+
+def test_versions_of_a_partition_that_shows_its_first_one_late_are_seen(tmp_path: Path) -> None:
+    world = World(tmp_path, tables("LEFT"), partitions=("0", "1"))
+    world.commit(0, [Row(1, "a", 100, "0"), Row(2, "b", 101, "1"), Row(3, "c", 102, "0")])
+    world.commit(1, [Row(1001, "a", 90, "0"), Row(1002, None, END, "0")])
+    world.take()
+    assert world.read == []
+    world.commit(1, [Row(1003, "b", 95, "1"), Row(1004, None, END, "1")])
+    world.take()
+    assert sorted(world.read) == [(1, 1001), (2, 1003), (3, None)]
+
+
+def test_an_idle_partition_does_not_let_those_beside_it_pass_what_it_is_about_to_show(tmp_path: Path) -> None:
+    world = World(tmp_path, tables("LEFT"), partitions=("0", "1"))
+    world.commit(1, [Row(1001, "a", 50, "0"), Row(1002, "b", 60, "1")])
+    assert world.look(1, time.time() + 2)
+    world.commit(1, [Row(1003, "a", 300, "0")])
+    world.commit(0, [Row(1, "a", 100, "0"), Row(2, "b", 200, "0")])
+    world.take()
+    assert world.read == [], "a version of b may lie unread"
+    world.commit(1, [Row(1004, "b", 150, "1")])
+    world.take()
+    assert world.read == [(1, 1001)]
+    world.commit(1, [Row(1005, None, 300, "1")])
+    world.take()
+    assert world.read == [(1, 1001), (2, 1004)]
 
 
 def test_a_condition_of_a_left_join_decides_what_matches(tmp_path: Path) -> None:

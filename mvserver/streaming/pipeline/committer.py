@@ -13,10 +13,10 @@ from mvserver.errors import SqlError
 from mvserver.streaming.batch.evaluate import Evaluated
 from mvserver.streaming.pipeline.evaluated_batch import EvaluatedBatch, Share
 from mvserver.streaming.pipeline.pace import Pace
-from mvserver.streaming.pipeline.partition_watermarks import standing, watched_state
+from mvserver.streaming.pipeline.partition_watermarks import presence, standing, watched_state
 from mvserver.streaming.pipeline.running_state import RunningState
 from spark_sinks.base import SourceReader
-from spark_sinks.duckdb.batch_plans import Advance, BatchCommit, Move, TableMerge
+from spark_sinks.duckdb.batch_plans import Advance, BatchCommit, Move, Presence, TableMerge
 from spark_sinks.duckdb.ledger.ledger import RejectedRow, encode
 from spark_sinks.duckdb.writer import MergeError, Writer
 
@@ -123,7 +123,14 @@ class Committer:
                         if share.subscriber.query_id == failed.query_id:
                             self._state.fail(share.subscriber, failed.error)
                     continue
+                self._note_partitions(commit, shares)
                 return shares
+
+    def _note_partitions(self, commit: BatchCommit, shares: Sequence[Share]) -> None:
+        noted = {each.query_id: each.partitions for each in commit.presences}
+        with self._state.lock:
+            for subscriber in (share.subscriber for share in shares if share.subscriber.query_id in noted):
+                subscriber.partitions = noted[subscriber.query_id]
 
     def _commit_of(self, batch: EvaluatedBatch) -> tuple[BatchCommit, list[Share]]:
         """The transaction of a batch for the subscribers that still stand where it begins for them."""
@@ -156,8 +163,17 @@ class Committer:
                 kept.extend(taking)
         for share, refused in stopped:
             self._state.fail(share.subscriber, refused)
-        advances = self._advances(kept)
-        return BatchCommit(batch.entry, tuple(merges), tuple(rejected), _joined(moves), advances=advances), kept
+        advances, presences = self._advances(kept), self._presences(kept)
+        commit = BatchCommit(
+            batch.entry, tuple(merges), tuple(rejected), _joined(moves), advances=advances, presences=presences
+        )
+        return commit, kept
+
+    def _presences(self, shares: Sequence[Share]) -> tuple[Presence, ...]:
+        """The partitions of the sides that do not know them."""
+        with self._state.lock:
+            found = [presence(share.subscriber, share.end, self._reader) for share in shares]
+        return tuple(each for each in found if each is not None)
 
     def _advances(self, shares: Sequence[Share]) -> tuple[Advance, ...]:
         """The partitions behind the watermark of each windowed view."""

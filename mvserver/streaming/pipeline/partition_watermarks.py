@@ -1,4 +1,5 @@
-"""The partitions that a windowed view's watermark waits for, at each commit and when one becomes idle."""
+"""The partitions that a watermark waits for, of a windowed view and of a join's side: at each commit, and when one
+becomes idle."""
 
 from __future__ import annotations
 
@@ -8,7 +9,8 @@ from mvserver.streaming.pipeline.running_state import RunningState
 from mvserver.streaming.pipeline.subscribers import Subscriber
 from mvserver.views.targets import Target
 from spark_sinks.base import Position, SourceReader
-from spark_sinks.duckdb.batch_plans import Advance
+from spark_sinks.duckdb.batch_plans import Advance, Presence
+from spark_sinks.duckdb.joins.join_sides import FeedState, JoinTables
 from spark_sinks.duckdb.state.state import State, watermark_rule
 from spark_sinks.duckdb.state.windows import Standing
 from spark_sinks.duckdb.writer import MergeError, Writer
@@ -31,6 +33,18 @@ def standing(subscriber: Subscriber, end: Position, reader: SourceReader, runnin
     ends = None if running.latest is None else reader.positions.partitions(running.latest)
     idle = subscriber.idleness.idle(read, ends, running.latest_at)
     return Standing(subscriber.query_id, tuple(sorted(read)), idle)
+
+
+def presence(subscriber: Subscriber, end: Position, reader: SourceReader) -> Presence | None:
+    """The partitions that the side of a join waits for when it has read up to ``end``; None where it knows them, and
+    for whatever waits for none. Under the pipeline's lock."""
+    state = subscriber.target.state
+    if not isinstance(state, FeedState) or not isinstance(state.join, JoinTables) or state.side.low is not None:
+        return None
+    partitions = tuple(sorted(reader.positions.partitions(end)))
+    if partitions == subscriber.partitions:
+        return None
+    return Presence(subscriber.query_id, state.join, state.index, partitions)
 
 
 def close_idle(running: RunningState, reader: SourceReader, writer: Writer) -> list[str]:

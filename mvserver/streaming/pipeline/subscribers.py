@@ -95,6 +95,7 @@ class Subscriber:
     last_change_at: float | None = None
     idleness: Idleness | None = None  # of a windowed view, since its first batch
     standing: Standing | None = None  # that its watermark was last moved by
+    partitions: tuple[str, ...] | None = None  # that it knows as the side of a join; none since it has started
     last_confirmed_at: float | None = None  # a moment of which it has all that its source had then
     freshness_ms: float | None = None
     group: tuple[Subscriber, ...] = field(default=(), compare=False, repr=False)  # of one query: they go on together

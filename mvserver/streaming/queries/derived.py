@@ -28,7 +28,7 @@ from spark_sinks.base import Position
 from spark_sinks.duckdb.changes.group_logs import GroupTables
 from spark_sinks.duckdb.changes.log_reader import LogReader
 from spark_sinks.duckdb.changes.sent_rows import SentRows
-from spark_sinks.duckdb.joins import join_sides
+from spark_sinks.duckdb.joins import join_sides, silence
 from spark_sinks.duckdb.ledger.ledger import SubscriberRow
 from spark_sinks.duckdb.names import state_name
 from spark_sinks.duckdb.writer import MergeError
@@ -180,8 +180,8 @@ class DerivedSources:
             with writer.transaction():
                 writer.replace_view(layout)
                 for node in made.nodes:
-                    if node.join is not None:
-                        writer.execute(join_sides.wake_statement(node.join))
+                    for statement in () if node.join is None else join_sides.wake_statements(node.join):
+                        writer.execute(statement)
             main = known_subscriber(rows[query.id], target, relay)
             for node, index, side in sides:
                 pipeline, _ = self._pipeline(made, node, index)
@@ -260,14 +260,13 @@ class DerivedSources:
                 seq = int(feed.subscriber.position["seq"])
                 if writer.answers(join_sides.passes(tables, index, seq)):
                     moved.append(join_sides.passing_statement(tables, index, str(seq)))
-            if side.idle_us is None:
                 continue
-            if not writer.answers(join_sides.begins_idling(tables, index, time.time())):
+            if not writer.answers(silence.is_due(tables, index, time.time())):
                 continue
             feed.pipeline.ask_end()  # for the next look, where the last answer is too old for this one
             moment = feed.pipeline.confirmed_at(feed.subscriber)
-            if moment is not None and writer.answers(join_sides.begins_idling(tables, index, moment)):
-                moved.append(join_sides.idle_statement(tables, index, moment))
+            if moment is not None and writer.answers(silence.is_due(tables, index, moment)):
+                moved += silence.statements(tables, index, moment)
         if not moved:
             return
         first = made.feeds_of(node.path)[0]

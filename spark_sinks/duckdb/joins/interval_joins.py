@@ -53,6 +53,7 @@ class IntervalTables(MarkedSides):
             f"INSERT INTO {side.qualified} SELECT {kept}, {self._has_partner(index)} FROM {INCOMING} n "
             f"WHERE {side.can_match}",
             *join_sides.mark_statements(self, index),
+            *([] if other.idle_us is None else [join_sides.await_statement(self, 1 - index)]),
             f"DROP TABLE {INCOMING}",
             *self.close_statements(),
             *logs.trim_statements(self.log),
@@ -75,10 +76,15 @@ class IntervalTables(MarkedSides):
         row that met nobody comes behind this."""
         return logs.low_statements(self.log, f"least({self._reached(0)}, {self._reached(1)}) - {self.within_us}")
 
+    def awaited(self, index: int) -> str:
+        """A side that is idle is as far as the other one was when it was last known to have nothing."""
+        both = ", ".join(join_sides.greatest_mark(self, each) for each in (index, 1 - index))
+        idle = f"(SELECT bool_and(idle) FROM {join_sides.qualified_marks(self)} WHERE side = {index})"
+        others = f"CASE WHEN {idle} THEN greatest({both}) + {side_of(self, index).delay_us} END"
+        return f"coalesce({super().awaited(index)}, {others})"
+
     def _reached(self, index: int) -> str:
-        """How far a side has come. One that is idle as a whole is as far as the other one."""
-        idle = f"greatest({join_sides.greatest_mark(self, index)}, {join_sides.greatest_mark(self, 1 - index)})"
-        return join_sides.mark(self, index, idle=idle)
+        return join_sides.reached(self, index)
 
     def _marked(self, *names: str) -> list[str]:
         """What a joined row's windows must not have ended before, for it to count; a pair always does."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from spark_sinks.duckdb.changes import logs
 from spark_sinks.duckdb.changes.logs import NEVER, Log
@@ -89,11 +89,15 @@ class FeedTables(Protocol):
         """Keeps how far the log has come, where it has a low watermark: after all that moves it."""
 
 
+@runtime_checkable
 class JoinTables(FeedTables, Protocol):
     """All that a join keeps: rows of one side that wait for the other, and how far each side has come."""
 
     @property
     def marks(self) -> str: ...
+
+    def awaited(self, index: int) -> str:
+        """Where the silent partitions of a side will stand if they stay so; NULL for where they do."""
 
     def close_statements(self) -> list[str]:
         """Gives what need wait no longer, and forgets what nobody can meet any more."""
@@ -115,6 +119,9 @@ class MarkedSides:
     @property
     def tables(self) -> tuple[str, ...]:
         return (self.left.table, self.right.table, self.marks, *self.log.tables)
+
+    def awaited(self, index: int) -> str:
+        return f"(SELECT min(mark) FROM {qualified(self.marks)} WHERE side = {index} AND stands IS NULL)"
 
 
 @dataclass(frozen=True)
@@ -195,9 +202,9 @@ def create_statements(join: JoinTables, left: Sequence[str], right: Sequence[str
     return [
         *(f"CREATE TABLE {side.qualified} ({', '.join([*side.typed, *columns])})" for side, columns in beside),
         f"CREATE TABLE {marks} (side UTINYINT, part VARCHAR, mark BIGINT NOT NULL, seen_at TIMESTAMPTZ NOT NULL, "
-        "idle BOOLEAN NOT NULL, PRIMARY KEY (side, part))",
+        "idle BOOLEAN NOT NULL, stands BIGINT, awaited BIGINT, PRIMARY KEY (side, part))",
         # A side of which nothing is known yet holds the other one back, until it counts as idle.
-        f"INSERT INTO {marks} VALUES (0, '', {NEVER}, now(), false), (1, '', {NEVER}, now(), false)",
+        f"INSERT INTO {marks} SELECT side, '', {NEVER}, now(), false, NULL, NULL FROM range(2) AS sides(side)",
         *logs.create_statements(join.log),
     ]
 
@@ -226,7 +233,8 @@ def timed(join: JoinTables, index: int, batch: Batch, *extra: str) -> str:
     earlier = f"PARTITION BY part ORDER BY {RANK}, {PLACE} GROUPS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING"
     before = f"greatest(mark, max(t) OVER ({earlier}))"
     return (
-        f"SELECT *, coalesce({before} - {side.delay_us}, {NEVER}) AS w FROM (SELECT b.*, m.mark FROM ({rows}) b "
+        f"SELECT *, coalesce({before} - {side.delay_us}, {NEVER}) AS w "
+        f"FROM (SELECT b.*, nullif(m.mark, {NEVER}) AS mark FROM ({rows}) b "
         f"LEFT JOIN {qualified_marks(join)} m ON m.side = {index} AND m.part = b.part) q"
     )
 
@@ -237,11 +245,21 @@ def mark_statements(join: JoinTables, index: int) -> list[str]:
     if side_of(join, index).low is not None:
         return [passing_statement(join, index, f"(SELECT max({PLACE}) + 1 FROM {INCOMING})")]
     return [
-        f"INSERT OR REPLACE INTO {marks} SELECT {index}, part, max(greatest(mark, t)), now(), false FROM {INCOMING} "
-        "WHERE greatest(mark, t) IS NOT NULL GROUP BY part",
-        f"DELETE FROM {marks} WHERE side = {index} AND part = '' "
-        f"AND EXISTS (SELECT 1 FROM {marks} WHERE side = {index} AND part <> '')",
+        f"INSERT OR REPLACE INTO {marks} SELECT {index}, part, max(greatest(mark, t)), now(), false, NULL, NULL "
+        f"FROM {INCOMING} WHERE greatest(mark, t) IS NOT NULL GROUP BY part",
+        f"UPDATE {marks} SET idle = false WHERE side = {index} AND idle "
+        f"AND EXISTS (SELECT 1 FROM {marks} WHERE side = {index} AND NOT idle)",
+        await_statement(join, index),
     ]
+
+
+def await_statement(join: JoinTables, index: int) -> str:
+    """Keeps where the silent partitions of a side (``silence``) are to stand. What is awaited already goes first."""
+    awaited = join.awaited(index)
+    return (
+        f"UPDATE {qualified_marks(join)} SET awaited = {awaited}, seen_at = now() "
+        f"WHERE side = {index} AND awaited <= stands AND stands < {awaited}"
+    )
 
 
 def passes(join: JoinTables, index: int, seq: int) -> str:
@@ -263,39 +281,38 @@ def _passed(join: JoinTables, index: int, seq: str) -> str:
 
 
 def mark(join: JoinTables, index: int, *, idle: str) -> str:
-    """How far a side has come: the least of its partitions without the idle ones. ``idle`` is for a side that is idle
-    as a whole."""
-    least = f"SELECT min(mark) - {side_of(join, index).delay_us} FROM {qualified_marks(join)} WHERE side = {index}"
-    return f"coalesce(({least} AND NOT idle), {idle})"
+    """How far a side has come, as :func:`reached`; ``idle`` is for a side that is idle."""
+    return f"coalesce(({_least(join, index)} AND NOT idle), {idle})"
+
+
+def reached(join: JoinTables, index: int) -> str:
+    """How far a side has come: the least of its partitions."""
+    return f"({_least(join, index)})"
+
+
+def _least(join: JoinTables, index: int) -> str:
+    delay_us = side_of(join, index).delay_us
+    return f"SELECT min(coalesce(stands, mark)) - {delay_us} FROM {qualified_marks(join)} WHERE side = {index}"
 
 
 def least_mark(join: JoinTables, index: int) -> str:
-    """That of all partitions, also of idle ones, which may come back."""
-    return f"(SELECT min(mark) - {side_of(join, index).delay_us} FROM {qualified_marks(join)} WHERE side = {index})"
+    """By what all partitions have shown, also silent ones, which may come back."""
+    shown = f"CASE WHEN mark = {NEVER} THEN coalesce(stands, mark) ELSE mark END"
+    return f"(SELECT min({shown}) - {side_of(join, index).delay_us} FROM {qualified_marks(join)} WHERE side = {index})"
 
 
 def greatest_mark(join: JoinTables, index: int) -> str:
     return f"(SELECT max(mark) - {side_of(join, index).delay_us} FROM {qualified_marks(join)} WHERE side = {index})"
 
 
-def wake_statement(join: JoinTables) -> str:
-    """When the server starts: the time when it did not run is no time without records."""
-    return f"UPDATE {qualified_marks(join)} SET seen_at = now(), idle = false"
-
-
-def idle_condition(join: JoinTables, index: int, confirmed_at: float) -> str:
-    """Partitions from which nothing has come for the side's time-out; ``confirmed_at`` is a moment of which all that
-    the source had then is read."""
-    idle_us = side_of(join, index).idle_us or 0
-    return f"side = {index} AND NOT idle AND seen_at <= to_timestamp({confirmed_at!r}) - to_microseconds({idle_us})"
-
-
-def begins_idling(join: JoinTables, index: int, confirmed_at: float) -> str:
-    return f"SELECT count(*) > 0 FROM {qualified_marks(join)} WHERE {idle_condition(join, index, confirmed_at)}"
-
-
-def idle_statement(join: JoinTables, index: int, confirmed_at: float) -> str:
-    return f"UPDATE {qualified_marks(join)} SET idle = true WHERE {idle_condition(join, index, confirmed_at)}"
+def wake_statements(join: JoinTables) -> list[str]:
+    """When the server starts: the time when it did not run is no time without records. A table may be older than the
+    columns of silent partitions."""
+    marks = qualified_marks(join)
+    return [
+        *(f"ALTER TABLE {marks} ADD COLUMN IF NOT EXISTS {column} BIGINT" for column in ("stands", "awaited")),
+        f"UPDATE {marks} SET seen_at = now(), idle = false",
+    ]
 
 
 # --- rows -----------------------------------------------------------------------------------------------------------
