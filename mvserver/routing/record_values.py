@@ -268,6 +268,8 @@ def _given(value: Mapping[str, Any], names: tuple[str, ...], known: Collection[s
 
 
 def _key(kind: SqlType, zone: str) -> Callable[[str], str]:
+    if kind.kind is Kind.VARBINARY:
+        return lambda name: _json_text(_checked_base64(name))
     form = value_form(kind, zone)
     read = decoder(form.oid, zone).text
     return lambda name: _json_text(form.plain(read(name)))
@@ -294,7 +296,7 @@ def _leaf(kind: SqlType, zone: str) -> Plain:
 def _digits(value: Decimal, kind: SqlType) -> str:
     """Written out, which an exponent of nine digits must not be."""
     if not value:
-        return "0"
+        return "-0" if value.is_signed() and kind.is_approximate else "0"
     if abs(value.adjusted()) > _EXPONENT_MAX:
         raise SqlError(
             sqlstates.NUMERIC_VALUE_OUT_OF_RANGE, f'value "{value}" is out of range for type {str(kind).lower()}'

@@ -29,6 +29,10 @@ from mvserver.sql.types import parse_type
         ("MAP<VARCHAR, INT>", '{"a":1,"a":2}', '{"a":2}'),
         ("STRUCT<a VARCHAR>", r'{"a":"\ud83d\ude00"}', '{"a":"\U0001f600"}'),
         ("STRUCT<a DECIMAL(38, 10)>", '{"a":0e999999999}', '{"a":0.0000000000}'),
+        ("STRUCT<a DOUBLE>", '{"a":-0.0}', '{"a":-0.0}'),
+        ("STRUCT<a DECIMAL(4, 1)>", '{"a":-0.0}', '{"a":0.0}'),
+        ("MAP<VARBINARY, INT>", '{"AP8=":1}', '{"AP8=":1}'),  # bytes in a nested value are base64, keys as well
+        ("STRUCT<a VARBINARY>", '{"a":"AP8="}', '{"a":"AP8="}'),
     ],
 )
 def test_nested_values_are_written_by_the_names_of_their_fields(kind: str, given: str, wanted: str) -> None:
@@ -45,6 +49,7 @@ def test_nested_values_are_written_by_the_names_of_their_fields(kind: str, given
         ("STRUCT<a VARCHAR>", r'{"\udc00":1}', "22P05", "unsupported Unicode escape sequence"),
         ("STRUCT<a BIGINT, b VARCHAR>", '{"a":' + "1" * 5000 + r',"b":"\u0041"}', "22003",
          f'value "{"1" * 5000}" is out of range for type bigint'),
+        ("MAP<VARBINARY, INT>", r'{"\\x00ff":1}', "22P02", "bytes inside a nested value are base64"),
         ("STRUCT<a BIGINT>", '{"a":1e999999999}', "22003", 'value "1E+999999999" is out of range for type bigint'),
         ("STRUCT<a DECIMAL(38, 10)>", '{"a":1e-999999999}', "22003",
          'value "1E-999999999" is out of range for type decimal(38, 10)'),
