@@ -11,7 +11,6 @@ from spark_sinks.base import DeclaredColumn
 from spark_sinks.decode.format import Format
 from spark_sinks.decode.parquet_format import decode_parquet
 
-
 _TIME = re.compile(r"(?<![\w\"])TIME(?![\w\"])")  # the type, by itself or inside another one
 
 
