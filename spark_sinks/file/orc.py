@@ -27,7 +27,8 @@ _WIDTHS: dict[type[spark.DataType], int] = {
 
 def as_parquet(path: Path, target: Path, schema: spark.StructType) -> None:
     """42804 where a column does not have the declared type, or has a value that does not fit into it or is not read.
-    A column that is not there is NULL. ``target`` may be the file itself. Raises pyarrow's errors for a file that is not whole."""
+    A column that is not there is NULL. ``target`` may be the file itself. Raises pyarrow's errors for a file that is
+    not whole."""
     file = orc.ORCFile(str(path))
     columns = [_column(file.schema, field, path.name) for field in schema.fields]
     wanted = pa.schema([(field.name, arrow_type(field.dataType)) for field in schema.fields])
