@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from decimal import Context, Decimal
+
 import pytest
 
 from mvserver.errors import SqlError
@@ -30,6 +32,8 @@ from mvserver.sql.types import parse_type
         ("STRUCT<a VARCHAR>", r'{"a":"\ud83d\ude00"}', '{"a":"\U0001f600"}'),
         ("STRUCT<a DECIMAL(38, 10)>", '{"a":0e999999999}', '{"a":0.0000000000}'),
         ("STRUCT<a DOUBLE>", '{"a":-0.0}', '{"a":-0.0}'),
+        ("STRUCT<a DOUBLE, b FLOAT>", '{"a":"NaN","b":"-Infinity"}', '{"a":"NaN","b":"-Infinity"}'),
+        ("STRUCT<a DECIMAL(38, 10)>", f'{{"a":{"9" * 28}.{"9" * 10}}}', f'{{"a":{"9" * 28}.{"9" * 10}}}'),
         ("STRUCT<a DECIMAL(4, 1)>", '{"a":-0.0}', '{"a":0.0}'),
         ("MAP<VARBINARY, INT>", '{"AP8=":1}', '{"AP8=":1}'),  # bytes in a nested value are base64, keys as well
         ("STRUCT<a VARBINARY>", '{"a":"AP8="}', '{"a":"AP8="}'),
@@ -59,3 +63,14 @@ def test_what_readers_would_reject_is_not_written(kind: str, given: str, sqlstat
     with pytest.raises(SqlError) as caught:
         value_form(parse_type(kind), "UTC").json(given)
     assert (caught.value.sqlstate, caught.value.message) == (sqlstate, message)
+
+
+@pytest.mark.parametrize(("precision", "scale"), [(38, 0), (38, 18), (38, 37), (38, 38), (29, 0), (28, 28)])
+def test_the_greatest_decimals_are_written(precision: int, scale: int) -> None:
+    form = value_form(parse_type(f"DECIMAL({precision}, {scale})"), "UTC")
+    nines = Decimal("9" * precision).scaleb(-scale, Context(prec=50))
+    assert [form.json(nines), form.json(nines.copy_negate())] == [f"{nines:f}", f"-{nines:f}"]
+    over = nines.next_plus(Context(prec=precision))
+    with pytest.raises(SqlError) as caught:
+        form.json(over)
+    assert caught.value.sqlstate == "22003"
