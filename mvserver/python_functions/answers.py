@@ -120,7 +120,7 @@ def _decimal(precision: int, scale: int) -> Check:
             found = value.quantize(step, rounding=ROUND_HALF_UP, context=_DIGITS)
         except InvalidOperation:
             raise _out_of_range(f"DECIMAL({precision}, {scale})") from None
-        if not found.is_finite() or abs(found) >= most:
+        if not found.is_finite() or found.copy_abs() >= most:  # abs() rounds to 28 digits
             raise _out_of_range(f"DECIMAL({precision}, {scale})")
         return found
 
