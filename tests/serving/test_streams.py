@@ -149,6 +149,9 @@ def test_rows_of_a_push_query_are_shaped_as_those_of_a_view(world: World) -> Non
         }
     )
     shaped = shaper.shape(batch)
+    floats = world.service.shaper([("f", "REAL"), ("z", "TIMESTAMPTZ"), ("fs", "REAL[]"), ("zs", "TIMESTAMPTZ[]")])
+    assert [field.type_oid for field in floats.fields] == [700, 1184, 1021, 1185]
+    floats.close()
     assert [column.to_pylist() for column in shaped.columns] == [
         [1, None], [{"x": 1, "y": "z"}, None], [None, None], [[1, None], []],
     ]  # fmt: skip

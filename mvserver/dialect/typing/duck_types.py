@@ -18,6 +18,12 @@ _SIMPLE: dict[str, int] = {
     "UUID": oids.UUID, "JSON": oids.JSON, "UINTEGER": oids.OID,
 }  # fmt: skip
 
+_PRINTED: dict[str, str] = {
+    kind.row.duckdb: kind.row.printed
+    for kind in Kind
+    if kind.row.duckdb and kind.row.printed and kind.row.duckdb != kind.row.printed
+}
+
 _CASTS: dict[str, tuple[PgType, str]] = {
     "TINYINT": (PgType(oids.INT2), "SMALLINT"),
     "UTINYINT": (PgType(oids.INT2), "SMALLINT"),
@@ -76,7 +82,8 @@ class OutputType:
 
 
 def output_type(duck: str) -> OutputType:
-    """By the type's name as DuckDB prints it."""
+    """By the type's name as DuckDB prints it, or as it is written here."""
+    duck = _PRINTED.get(duck, duck)
     if duck in _CASTS:
         pg, cast = _CASTS[duck]
         return OutputType(pg, cast)
