@@ -8,6 +8,7 @@ import binascii
 import datetime as dt
 import json
 import math
+import re
 from collections.abc import Mapping
 from decimal import Context, Decimal, DecimalException, Inexact
 from typing import Any
@@ -18,6 +19,7 @@ from mvserver import sqlstates
 from mvserver.errors import SqlError
 
 _FLOATS = ("NaN", "Infinity", "-Infinity")
+_FINER = re.compile(r"[.,][0-9]{6}0*[1-9]")
 _EXACT = Context(prec=100, traps=[Inexact])
 
 
@@ -110,7 +112,7 @@ def _value(given: Any, kind: pa.DataType) -> Any:
     if pa.types.is_decimal(kind):
         return Decimal(_of(int, given, Decimal)).quantize(Decimal(1).scaleb(-kind.scale), context=_EXACT)
     if pa.types.is_floating(kind):
-        return float(given) if given in _FLOATS else float(_of(int, given, Decimal))
+        return float(given) if given in _FLOATS else _float(_of(int, given, Decimal), kind)
     if _is_text(kind):
         return _of(str, given)
     if pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_fixed_size_binary(kind):
@@ -118,9 +120,9 @@ def _value(given: Any, kind: pa.DataType) -> Any:
     if pa.types.is_date(kind):
         return dt.date.fromisoformat(_of(str, given))
     if pa.types.is_time(kind):
-        return dt.time.fromisoformat(_of(str, given))
+        return _time(dt.time.fromisoformat(_exact(_of(str, given))))
     if pa.types.is_timestamp(kind):
-        return _moment(dt.datetime.fromisoformat(_of(str, given)), kind)
+        return _moment(dt.datetime.fromisoformat(_exact(_of(str, given))), kind)
     if pa.types.is_map(kind):
         pairs = _of(dict, given).items()
         return [(_key(key, kind.key_type), _value(each, kind.item_type)) for key, each in pairs]
@@ -147,6 +149,29 @@ def _key(text: str, kind: pa.DataType) -> Any:
 
 def _is_text(kind: pa.DataType) -> bool:
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
+
+
+def _float(given: int | Decimal, kind: pa.DataType) -> float:
+    """The nearest one. What is too large for the type would be infinite, what is too small zero."""
+    found = float(given)
+    if pa.types.is_float32(kind):
+        found = float(pa.scalar(found, pa.float32()).as_py())
+    if math.isinf(found) or (found == 0 and given != 0):
+        raise ValueError("It is out of range")
+    return found
+
+
+def _exact(text: str) -> str:
+    """Python leaves out the digits that its times do not have."""
+    if _FINER.search(text):
+        raise ValueError("It is finer than a microsecond")
+    return text
+
+
+def _time(found: dt.time) -> dt.time:
+    if found.tzinfo is not None:
+        raise ValueError("It has a zone, which the column has not")
+    return found
 
 
 def _moment(found: dt.datetime, kind: pa.DataType) -> dt.datetime:

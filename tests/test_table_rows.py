@@ -85,6 +85,37 @@ def test_what_is_shown_of_a_row() -> None:
 
 
 @pytest.mark.parametrize(
+    ("kind", "given", "wanted"),
+    [
+        (pa.float64(), "1e400", None),  # which would be infinite
+        (pa.float64(), "-1e-400", None),  # and this zero
+        (pa.float64(), "5e-324", 5e-324),
+        (pa.float64(), "-0.0", -0.0),
+        (pa.float32(), "1e39", None),
+        (pa.float32(), "1e-50", None),
+        (pa.float32(), "3.4028235e38", 3.4028234663852886e38),
+        (pa.time64("us"), '"12:00+01:00"', None),
+        (pa.time64("us"), '"12:00:00.1234567"', None),
+        (pa.time64("us"), '"12:00:00.1234560"', dt.time(12, 0, 0, 123456)),
+        (pa.timestamp("us"), '"2024-05-17 00:00:00.1234567"', None),
+        (pa.timestamp("us", "UTC"), '"2024-05-17 00:00:00.1234567Z"', None),
+        (pa.timestamp("us", "UTC"), '"0001-01-01 00:00:00.000001Z"', dt.datetime(1, 1, 1, 0, 0, 0, 1, dt.UTC)),
+    ],
+)
+def test_a_value_is_not_rounded_to_another(kind: pa.DataType, given: str, wanted: Any) -> None:
+    schema = pa.schema([("v", kind)])
+    if wanted is not None:
+        assert repr(made(f'{{"v": {given}}}', schema)["v"]) == repr(pa.scalar(wanted, kind).as_py())
+        return
+    with pytest.raises(SqlError) as caught:
+        made(f'{{"v": {given}}}', schema)
+    assert (caught.value.sqlstate, caught.value.message) == (
+        "22P02",
+        f'the value of column "v" is none of its type {kind}',
+    )
+
+
+@pytest.mark.parametrize(
     ("value", "sqlstate", "message"),
     [
         ("{}", "23502", 'null value in column "k" of entity "e" is not allowed'),

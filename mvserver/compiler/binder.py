@@ -8,6 +8,7 @@ words that PostgreSQL has for the clause at hand.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from decimal import Decimal
 from functools import reduce
 
 from sqlglot import exp
@@ -160,7 +161,10 @@ class Binder:
     def _negative(self, node: exp.Expression) -> Expression:
         operand = self.bind(node.this)
         if isinstance(operand, Literal) and operand.type.is_numeric and operand.value is not None:
-            return Literal(operand.type, -operand.value)  # type: ignore[operator]
+            value = operand.value
+            if isinstance(value, Decimal) and value:  # minus would round to the digits of Python's context
+                return Literal(operand.type, value.copy_negate())
+            return Literal(operand.type, -value)  # type: ignore[operator]
         return call_operator("-", (operand,), position_of(node))
 
     def _bit_not(self, node: exp.Expression) -> Expression:

@@ -137,7 +137,7 @@ def fit_decimal(number: Decimal, target: SqlType) -> Decimal:
         rounded = number.quantize(Decimal(1).scaleb(-scale), context=_WIDE)
     except InvalidOperation:
         rounded = None
-    if rounded is None or abs(rounded) >= Decimal(10) ** (precision - scale):
+    if rounded is None or rounded.copy_abs() >= Decimal(10) ** (precision - scale):
         raise SqlError(
             sqlstates.NUMERIC_VALUE_OUT_OF_RANGE,
             "numeric field overflow",

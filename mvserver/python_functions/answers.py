@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 
 _RANGES = {"TINYINT": 7, "SMALLINT": 15, "INTEGER": 31, "BIGINT": 63}
-_FLOAT_MAX = 3.4028234663852886e38
+_FLOAT_MAX = 3.4028235677973362e38  # the greatest double that is rounded to the greatest FLOAT
 _ARROW: Mapping[str, pa.DataType] = {
     "BOOLEAN": pa.bool_(), "TINYINT": pa.int8(), "SMALLINT": pa.int16(), "INTEGER": pa.int32(), "BIGINT": pa.int64(),
     "FLOAT": pa.float32(), "DOUBLE": pa.float64(), "VARCHAR": pa.string(), "VARBINARY": pa.binary(),
@@ -120,7 +120,7 @@ def _decimal(precision: int, scale: int) -> Check:
             found = value.quantize(step, rounding=ROUND_HALF_UP, context=_DIGITS)
         except InvalidOperation:
             raise _out_of_range(f"DECIMAL({precision}, {scale})") from None
-        if not found.is_finite() or abs(found) >= most:
+        if not found.is_finite() or found.copy_abs() >= most:  # abs() rounds to 28 digits
             raise _out_of_range(f"DECIMAL({precision}, {scale})")
         return found
 

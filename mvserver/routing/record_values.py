@@ -27,6 +27,7 @@ Plain = Callable[[Any], str]
 _EXACT = Context(prec=80, rounding=ROUND_HALF_UP)
 _TINYINT = range(-128, 128)
 _NO_CHARACTER = re.compile("[\0\ud800-\udfff]")
+_NOT_FINITE = ("NaN", "Infinity", "-Infinity")
 _EXPONENT_MAX = 999  # of a number that a type could hold
 
 
@@ -40,7 +41,7 @@ class ValueForm:
 
     def json(self, value: Any) -> str:
         text = self.plain(value)
-        if self.quoted or text in ("NaN", "Infinity", "-Infinity"):
+        if self.quoted or text in _NOT_FINITE:
             return json.dumps(text, ensure_ascii=False)
         return text
 
@@ -90,7 +91,7 @@ def _decimal(kind: SqlType) -> Plain:
         if not value.is_finite() or value.adjusted() > precision:
             raise _overflow(precision, scale)
         rounded = value.quantize(unit, context=_EXACT)
-        if abs(rounded) >= bound:
+        if rounded.copy_abs() >= bound:  # abs() would round to the digits of Python's context
             raise _overflow(precision, scale)
         return f"{rounded:f}"
 
@@ -268,6 +269,8 @@ def _given(value: Mapping[str, Any], names: tuple[str, ...], known: Collection[s
 
 
 def _key(kind: SqlType, zone: str) -> Callable[[str], str]:
+    if kind.kind is Kind.VARBINARY:
+        return lambda name: _json_text(_checked_base64(name))
     form = value_form(kind, zone)
     read = decoder(form.oid, zone).text
     return lambda name: _json_text(form.plain(read(name)))
@@ -284,6 +287,8 @@ def _leaf(kind: SqlType, zone: str) -> Plain:
             return _json_text(_checked_base64(value))
         if isinstance(value, str) and form.quoted:
             return form.json(read(value))
+        if kind.is_approximate and value in _NOT_FINITE:
+            return form.json(read(value))
         if isinstance(value, Decimal) and not form.quoted and kind.kind is not Kind.BOOLEAN:
             return form.json(read(_digits(value, kind)))
         raise _does_not_fit(value, kind)
@@ -294,7 +299,7 @@ def _leaf(kind: SqlType, zone: str) -> Plain:
 def _digits(value: Decimal, kind: SqlType) -> str:
     """Written out, which an exponent of nine digits must not be."""
     if not value:
-        return "0"
+        return "-0" if value.is_signed() and kind.is_approximate else "0"
     if abs(value.adjusted()) > _EXPONENT_MAX:
         raise SqlError(
             sqlstates.NUMERIC_VALUE_OUT_OF_RANGE, f'value "{value}" is out of range for type {str(kind).lower()}'

@@ -9,7 +9,8 @@ from spark_sinks.decode.columns import text
 
 _DIGITS_OF_BIGINT = 19
 _LEAST_FLOAT = "7.006492321624085E-46D"  # half of the least: what is not greater is zero as a FLOAT
-_GREATEST: dict[type[DataType], str] = {DoubleType: "1.7976931348623157E308D", FloatType: "3.4028234663852886E38D"}
+# The greatest double that is rounded to the greatest FLOAT, which PostgreSQL and Java write as 3.4028235e38: above it.
+_GREATEST: dict[type[DataType], str] = {DoubleType: "1.7976931348623157E308D", FloatType: "3.4028235677973362E38D"}
 _IS_NUMBER = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$"
 _IS_NOT_ZERO = r"^[+-]?[0.]*+[1-9]"
 # Sign, digits before and after the point, exponent. With one of four digits no number fits, but zero.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from mvserver import sqlstates
@@ -10,10 +11,12 @@ from spark_sinks.base import DeclaredColumn
 from spark_sinks.decode.format import Format
 from spark_sinks.decode.parquet_format import decode_parquet
 
+_TIME = re.compile(r"(?<![\w\"])TIME(?![\w\"])")  # the type, by itself or inside another one
+
 
 def _check(columns: Sequence[DeclaredColumn]) -> None:
     for column in columns:
-        if column.type == "TIME" or column.type.startswith("TIME("):
+        if _TIME.search(column.type):
             raise SqlError(
                 sqlstates.FEATURE_NOT_SUPPORTED,
                 f'column "{column.name}" of type {column.type} is not supported in value.format "orc"',

@@ -9,11 +9,13 @@ from typing import Any
 
 from mvserver import sqlstates
 from mvserver.errors import SqlError
+from spark_sinks.encode.values import single
 from spark_sinks.encode.written import Encode, no_field, no_record, null_value
 from spark_sinks.schema_registry.descriptors import DescribedSchema
 
 _TIMESTAMP = "google.protobuf.Timestamp"
 _WRAPPERS = "google.protobuf."
+_FLOAT_VALUE = "google.protobuf.FloatValue"
 
 
 def encoder(schema: DescribedSchema) -> Encode:
@@ -85,9 +87,11 @@ def _value(field: Any, given: Any) -> Any:
 def _single(field: Any, given: Any) -> Any:
     kind = field.message_type
     if kind is None:
-        return given
+        return single(given) if field.cpp_type == field.CPPTYPE_FLOAT else given
     if kind.full_name == _TIMESTAMP:
         return str(given).replace(" ", "T")
+    if kind.full_name == _FLOAT_VALUE:
+        return single(given)
     return given if kind.full_name.startswith(_WRAPPERS) else _fields(kind, given)
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pyspark.sql import types as spark
@@ -15,11 +15,10 @@ from pyspark.sql import types as spark
 from mvserver import sqlstates
 from mvserver.errors import SqlError
 from spark_sinks.decode.columns import DecodeColumn
+from spark_sinks.encode.values import Convert, single
 from spark_sinks.encode.written import WrittenForm, refused
 from spark_sinks.schema_registry.base import PROTOBUF, RegisteredSchema
 from spark_sinks.schema_registry.protobuf import UnusableError, descriptor_set
-
-Convert = Callable[[Any], Any]
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _TIMESTAMP = "google.protobuf.Timestamp"
@@ -117,7 +116,7 @@ def _field(field: str, kind: spark.DataType, column: str) -> tuple[str, list[str
 
 def _single(field: str, kind: spark.DataType, column: str) -> tuple[str, list[str], Convert]:
     if type(kind) in _PLAIN:
-        return _PLAIN[type(kind)], [], lambda value: value
+        return _PLAIN[type(kind)], [], single if isinstance(kind, spark.FloatType) else lambda value: value
     if isinstance(kind, (spark.TimestampType, spark.TimestampNTZType)):
         zone = "" if isinstance(kind, spark.TimestampType) else "Z"
         return _TIMESTAMP, [], lambda value: f"{value}{zone}".replace(" ", "T")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import datetime as dt
+import struct
 from collections.abc import Callable
 from decimal import Context, Decimal, Inexact
 from typing import Any
@@ -31,6 +32,12 @@ def plain(kind: spark.DataType) -> Convert:
     if isinstance(kind, spark.TimestampNTZType):
         return lambda value: _micros(f"{value}Z")
     return lambda value: value
+
+
+def single(value: Any) -> Any:
+    """A FLOAT as the double that is equal to it. Its shortest text, read as a double, may be greater than the greatest
+    FLOAT. What JSON has no number for is a text still."""
+    return value if isinstance(value, str) else struct.unpack("<f", struct.pack("<f", value))[0]
 
 
 def decimal(kind: spark.DecimalType) -> Convert:

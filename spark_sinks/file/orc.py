@@ -18,6 +18,7 @@ from mvserver import sqlstates
 from mvserver.errors import SqlError, words_of
 from spark_sinks.file.arrow_types import PLAIN, arrow_type
 
+_OUT_OF_RANGE = "out of range for nanosecond resolution"
 _INTEGERS = {pa.int8(): 8, pa.int16(): 16, pa.int32(): 32, pa.int64(): 64}
 _WIDTHS: dict[type[spark.DataType], int] = {
     spark.ByteType: 8, spark.ShortType: 16, spark.IntegerType: 32, spark.LongType: 64,
@@ -25,8 +26,9 @@ _WIDTHS: dict[type[spark.DataType], int] = {
 
 
 def as_parquet(path: Path, target: Path, schema: spark.StructType) -> None:
-    """42804 where a column does not have the declared type, or has a value that does not fit into it. A column that is
-    not there is NULL. ``target`` may be the file itself. Raises pyarrow's errors for a file that is not whole."""
+    """42804 where a column does not have the declared type, or has a value that does not fit into it or is not read.
+    A column that is not there is NULL. ``target`` may be the file itself. Raises pyarrow's errors for a file that is
+    not whole."""
     file = orc.ORCFile(str(path))
     columns = [_column(file.schema, field, path.name) for field in schema.fields]
     wanted = pa.schema([(field.name, arrow_type(field.dataType)) for field in schema.fields])
@@ -35,10 +37,25 @@ def as_parquet(path: Path, target: Path, schema: spark.StructType) -> None:
     try:
         with pq.ParquetWriter(aside, wanted, compression="zstd", compression_level=1) as writer:
             for stripe in range(file.nstripes):
-                writer.write_table(_typed(file.read_stripe(stripe), columns, wanted, path.name))
+                writer.write_table(_typed(_stripe(file, stripe, path.name), columns, wanted, path.name))
         aside.replace(target)
     finally:
         aside.unlink(missing_ok=True)
+
+
+def _stripe(file: orc.ORCFile, number: int, name: str) -> pa.RecordBatch:
+    """Arrow reads times of ORC as nanoseconds in 64 bits, which does not make the file one that is not whole."""
+    try:
+        return file.read_stripe(number)
+    except pa.ArrowInvalid as error:
+        if _OUT_OF_RANGE not in str(error):
+            raise
+        raise SqlError(
+            sqlstates.DATATYPE_MISMATCH,
+            f'file "{name}" has a time that is not read from ORC',
+            detail=f"{words_of(error).splitlines()[0].rstrip('.')}.",
+            hint="Times of ORC are read from 1678 to 2261. Keep others in Parquet.",
+        ) from error
 
 
 def _typed(stripe: pa.RecordBatch, columns: Sequence[int | None], wanted: pa.Schema, file: str) -> pa.Table:

@@ -23,7 +23,7 @@ _ESCAPES = {bytes([code]): encode_basestring(chr(code))[1:-1].encode() for code 
 
 # What is not written as a text.
 _INTEGERS = (oids.INT8, oids.INT2, oids.INT4, oids.OID)
-_NUMBERS = (oids.FLOAT4, oids.FLOAT8)
+_FLOATS = (oids.FLOAT4, oids.FLOAT8)
 
 
 def _of_text(value: bytes) -> bytes:
@@ -35,6 +35,11 @@ def _of_text(value: bytes) -> bytes:
 
 def _of_integer(value: bytes) -> bytes:
     return value
+
+
+def _of_float(value: bytes) -> bytes:
+    """A zero keeps its sign with a fraction alone: without one it is an integer of JSON, which has none."""
+    return b"-0.0" if value == b"-0" else _of_number(value)
 
 
 def _of_number(value: bytes) -> bytes:
@@ -54,8 +59,10 @@ def _encoder(column: RowColumn) -> _Encode:
     type_oid = column.type_oid
     if type_oid in _INTEGERS:
         return _of_integer
+    if type_oid in _FLOATS:
+        return _of_float
     # Of a number that is a text here no digit may go, which a parser of JSON would leave out.
-    if type_oid in _NUMBERS or (type_oid == oids.NUMERIC and decimal_of(column.modifier) is not None):
+    if type_oid == oids.NUMERIC and decimal_of(column.modifier) is not None:
         return _of_number
     if type_oid == oids.BOOL:
         return _of_bool

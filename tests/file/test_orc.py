@@ -14,6 +14,8 @@ from pyarrow import orc
 from pyspark.sql import types as spark
 
 from mvserver.errors import SqlError
+from spark_sinks.base import DeclaredColumn
+from spark_sinks.decode.orc_format import ORC
 from spark_sinks.file.orc import as_parquet
 
 
@@ -38,6 +40,24 @@ def test_nested_values(tmp_path: Path) -> None:
     given = pa.struct([("x", pa.int32()), ("l", pa.list_(pa.map_(pa.string(), pa.decimal128(10, 2))))])
     values = [{"x": 1, "l": [[("k", Decimal("1.25"))], None]}, None, {"x": None, "l": []}]
     assert through(tmp_path, pa.table({"s": pa.array(values, given)}), s=kind) == [{"s": value} for value in values]
+
+
+def test_times_before_1970_and_days_of_any_year(tmp_path: Path) -> None:
+    moments = [dt.datetime(1969, 12, 31, 23, 59, 59, 999999), dt.datetime(1678, 1, 1, 0, 0, 0, 1), None]
+    days = [dt.date(1, 1, 1), dt.date(1582, 10, 10), dt.date(9999, 12, 31)]
+    table = pa.table({"at": pa.array(moments, pa.timestamp("us")), "day": pa.array(days)})
+    rows = through(tmp_path, table, at=spark.TimestampNTZType(), day=spark.DateType())
+    assert rows == [{"at": at, "day": day} for at, day in zip(moments, days, strict=True)]
+
+
+@pytest.mark.parametrize("at", [dt.datetime(1582, 10, 10), dt.datetime(2262, 4, 12)])
+def test_a_time_that_arrow_does_not_read_is_named(tmp_path: Path, at: dt.datetime) -> None:
+    with pytest.raises(SqlError) as caught:
+        through(tmp_path, pa.table({"at": pa.array([at], pa.timestamp("us"))}), at=spark.TimestampNTZType())
+    assert (caught.value.sqlstate, caught.value.message) == (
+        "42804",
+        'file "a.orc" has a time that is not read from ORC',
+    )
 
 
 @pytest.mark.parametrize(
@@ -70,3 +90,12 @@ def test_a_name_that_is_there_twice(tmp_path: Path) -> None:
         through(tmp_path, pa.table({"C": [1], "c": [2]}).rename_columns(["C", "Ca"]).rename_columns(["CC", "cc"]),
                 Cc=spark.LongType())  # fmt: skip
     assert "several columns" in (caught.value.detail or "")
+
+
+@pytest.mark.parametrize("kind", ["TIME", "TIME(6)", "ARRAY<TIME>", "MAP<VARCHAR, TIME>", 'STRUCT<"t" TIME>'])
+def test_times_of_day_are_refused_at_any_depth(kind: str) -> None:
+    assert ORC.check is not None
+    with pytest.raises(SqlError) as caught:
+        ORC.check([DeclaredColumn("c", kind)])
+    assert caught.value.sqlstate == "0A000"
+    ORC.check([DeclaredColumn("TIME", 'STRUCT<"TIME" TIMESTAMP>')])

@@ -139,7 +139,7 @@ def shown(name: str, value: Any) -> str | None:
     if name == "raw":
         return "\\x" + base64.b64decode(value).hex()
     assert isinstance(value, str), (name, value)
-    return value
+    return "-0" if name in ("f4", "f8") and value == "-0.0" else value  # JSON's integers have no such zero
 
 
 def read(value: bytes) -> dict[str, Any]:

@@ -122,6 +122,63 @@ def test_numbers_keep_all_their_digits(server: LiveServer, source: psycopg.Conne
     source.execute("DROP TABLE digits")
 
 
+EDGES = {
+    "i8": ("bigint", ["-9223372036854775808", "9223372036854775807", "9007199254740993"]),
+    "f4": ("real", ["0.1", "-0", "0", "1e-45", "3.4028235e38", "NaN", "-Infinity", "16777216"]),
+    "f8": ("double precision", ["0.1", "-0", "5e-324", "1.7976931348623157e308", "0.30000000000000004", "NaN",
+                                "Infinity"]),
+    "d": ("numeric(38, 18)", ["99999999999999999999.999999999999999999", "-0.000000000000000001", "0"]),
+    "v": ("text", ["", "NULL", "a\nb\r\t", "\\N", 'say "x"', "ä€𝄞👩", "\x01", " x "]),
+    "x": ("bytea", ["\\x", "\\x" + bytes(range(256)).hex()]),
+    "day": ("date", ["0001-01-01", "1582-10-10", "1969-12-31", "9999-12-31"]),
+    "t": ("time", ["00:00", "23:59:59.999999"]),
+    "ts": ("timestamp", ["0001-01-01 00:00", "1582-10-10 12:00:00.000001", "2024-03-10 02:30",
+                         "9999-12-31 23:59:59.999999"]),
+    "tz": ("timestamptz", ["0001-01-01 00:00Z", "1883-11-18 12:00Z", "2024-11-03 01:30:00.123456-04",
+                           "1969-12-31 23:59:59.999999Z"]),
+    "b": ("boolean", ["t", "f"]),
+    "a": ("integer[]", ["{}", "{1,NULL}"]),
+}  # fmt: skip
+
+
+def texts_of(connection: psycopg.Connection[Any], sql: str) -> list[tuple[bytes | None, ...]]:
+    """As the wire has them, from either server."""
+    cursor = connection.execute("SET TimeZone = 'UTC'")
+    found = cursor.execute(sql).pgresult
+    assert found is not None
+    return [tuple(found.get_value(row, at) for at in range(found.nfields)) for row in range(found.ntuples)]
+
+
+def test_values_at_their_edges(server: LiveServer, source: psycopg.Connection[Any]) -> None:
+    """Of rows that were there and of those that come: in a changelog, and inside the changes of a stream."""
+    most = max(len(values) for _, values in EDGES.values())
+    rows = [[values[at] if at < len(values) else None for _, values in EDGES.values()] for at in range(most + 1)]
+    source.execute(f"CREATE TABLE edges (id int PRIMARY KEY, {', '.join(f'{n} {k}' for n, (k, _) in EDGES.items())})")
+    places = ", ".join(["%s", *(f"%s::text::{kind}" for kind, _ in EDGES.values())])
+
+    def insert(first: int) -> None:
+        for number, row in enumerate(rows, first):
+            source.execute(f"INSERT INTO edges VALUES ({places})", (number, *row))
+
+    insert(0)
+    after = ", ".join(f"(after).{name} AS {name}" for name in ("id", *EDGES))
+    names = ", ".join(("id", *EDGES))
+    server.run(
+        "CREATE CHANGELOG edges WITH ('store' = pg)",
+        f"CREATE MATERIALIZED VIEW edge_rows AS SELECT {names} FROM edges",
+        "CREATE STREAM edge_changes WITH ('store' = pg, 'topic' = 'edges')",
+        f"CREATE MATERIALIZED VIEW edge_afters AS SELECT {after} FROM edge_changes",
+    )
+    insert(100)
+    wanted = texts_of(source, f"SELECT {names} FROM edges ORDER BY id")
+    for view in ("edge_rows", "edge_afters"):
+        wait_rows(server, f"SELECT count(*) FROM {view}", [(2 * len(rows),)])
+        with server.connect() as connection:
+            assert texts_of(connection, f"SELECT {names} FROM {view} ORDER BY id") == wanted, view
+    server.run("DROP STREAM edge_changes CASCADE", "DROP CHANGELOG edges CASCADE")
+    source.execute("DROP TABLE edges")
+
+
 def test_a_database_that_answers_nothing_holds_up_nobody_else(
     server: LiveServer, source: psycopg.Connection[Any], own_postgres: LogicalPostgres
 ) -> None:

@@ -55,6 +55,7 @@ def test_nothing_is_taken_behind_a_batch_that_nobody_wanted(monkeypatch: pytest.
 
     monkeypatch.setattr(generation, "for_each_batch", for_each_batch)
     monkeypatch.setattr(generation, "close_idle_callbacks", lambda session: None)
+    monkeypatch.setattr(generation, "use_in_this_thread", lambda session: None)
     generation.run_generation(
         None, _Reader(), {}, tmp_path / "checkpoint-1", records_per_trigger=10,  # type: ignore[arg-type]
         on_batch=lambda frame, number: taken.append(number), ended=lambda: not wanted[0], running=lambda running: None,

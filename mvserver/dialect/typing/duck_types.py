@@ -18,6 +18,12 @@ _SIMPLE: dict[str, int] = {
     "UUID": oids.UUID, "JSON": oids.JSON, "UINTEGER": oids.OID,
 }  # fmt: skip
 
+_PRINTED: dict[str, str] = {
+    kind.row.duckdb: kind.row.printed
+    for kind in Kind
+    if kind.row.duckdb and kind.row.printed and kind.row.duckdb != kind.row.printed
+}
+
 _CASTS: dict[str, tuple[PgType, str]] = {
     "TINYINT": (PgType(oids.INT2), "SMALLINT"),
     "UTINYINT": (PgType(oids.INT2), "SMALLINT"),
@@ -37,6 +43,12 @@ _CASTS: dict[str, tuple[PgType, str]] = {
 
 _DECIMAL = re.compile(r"^DECIMAL\((\d+),\s*(\d+)\)$")
 _LIST = re.compile(r"^(?P<element>.*)\[\d*\]$", re.S)
+
+_NO_DOCUMENT = re.compile(
+    r"(?<!\w)(TUPLE|UNION|VARIANT|ENUM|U?HUGEINT|U(TINY|SMALL|BIG)?INT(EGER)?|BIGNUM|BIT|UUID|JSON|INTERVAL|TIMESTAMP_\w+|"
+    r"TIME WITH TIME ZONE|UNKNOWN)(?!\w)"
+)
+_QUOTED = re.compile(r'"(?:[^"]|"")*"')
 
 PARAMETER_CASTS: dict[int, str] = {
     **{oid: name for name, oid in _SIMPLE.items() if name not in _CASTS},
@@ -70,7 +82,8 @@ class OutputType:
 
 
 def output_type(duck: str) -> OutputType:
-    """By the type's name as DuckDB prints it."""
+    """By the type's name as DuckDB prints it, or as it is written here."""
+    duck = _PRINTED.get(duck, duck)
     if duck in _CASTS:
         pg, cast = _CASTS[duck]
         return OutputType(pg, cast)
@@ -85,11 +98,17 @@ def output_type(duck: str) -> OutputType:
     if duck.startswith("ENUM(") and not duck.endswith("]"):
         return OutputType(PgType(oids.TEXT), "VARCHAR")
     if duck.startswith(("STRUCT(", "MAP(", "UNION(", "VARIANT")) and not duck.endswith("]"):
-        return OutputType(PgType(oids.JSON), "JSON")
+        return OutputType(PgType(oids.JSON), None if _is_written_here(duck) else "JSON")
     array = _LIST.match(duck)
     if array:
         return _array(array["element"])
     return OutputType(PgType(oids.TEXT), "VARCHAR")
+
+
+def _is_written_here(duck: str) -> bool:
+    """Whether ``types.json`` writes all that is in a nested value as PostgreSQL does. DuckDB's own documents have words
+    for NaN that are no JSON, more digits of a FLOAT than it has, and bytes and times in forms of its own."""
+    return _NO_DOCUMENT.search(_QUOTED.sub("", duck)) is None
 
 
 def _array(element: str) -> OutputType:

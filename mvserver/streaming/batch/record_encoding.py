@@ -87,10 +87,8 @@ def _json(value: Any, kind: SqlType) -> str:
         return "true" if value else "false"
     if kind.is_integer or kind.kind is Kind.DECIMAL:
         return f"{value:f}" if kind.kind is Kind.DECIMAL else str(value)
-    if kind.kind in (Kind.FLOAT, Kind.DOUBLE):
+    if kind.kind in (Kind.FLOAT, Kind.DOUBLE) and math.isfinite(value):
         return _number(value, single=kind.kind is Kind.FLOAT)
-    if kind.kind is Kind.VARBINARY:
-        return _text(base64.b64encode(value).decode())
     if kind.kind is Kind.ARRAY and kind.element is not None:
         element = kind.element
         return "[" + ",".join(_json(item, element) for item in value) + "]"
@@ -106,20 +104,21 @@ def _json(value: Any, kind: SqlType) -> str:
 def _plain(value: Any, kind: SqlType) -> str:
     """A value as text, as in JSON but without its quotes."""
     if kind.kind is Kind.TIMESTAMP_LTZ:
-        return f"{value.astimezone(dt.UTC):%Y-%m-%d %H:%M:%S.%f}Z"
+        instant = value.astimezone(dt.UTC).replace(tzinfo=None)
+        return f"{instant.isoformat(sep=' ', timespec='microseconds')}Z"
     if kind.kind is Kind.TIMESTAMP:
         return str(value.isoformat(sep=" ", timespec="microseconds"))
     if kind.kind in (Kind.DATE, Kind.TIME):
         return str(value.isoformat())
+    if kind.kind is Kind.VARBINARY:
+        return base64.b64encode(value).decode()
+    if kind.kind in (Kind.FLOAT, Kind.DOUBLE) and not math.isfinite(value):
+        return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
     return str(value) if isinstance(value, str) else _json(value, kind)
 
 
 def _number(value: float, *, single: bool) -> str:
-    if math.isnan(value):
-        return '"NaN"'
-    if math.isinf(value):
-        return '"Infinity"' if value > 0 else '"-Infinity"'
-    if single:  # the shortest text that is read back as the same
+    if single and value:  # the shortest text that is read back as the same
         texts = (f"{value:.{digits}g}" for digits in range(6, 10))
         return next((t for t in texts if struct.pack("f", float(t)) == struct.pack("f", value)), repr(value))
     return repr(value)

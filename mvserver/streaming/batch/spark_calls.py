@@ -39,6 +39,14 @@ class _BatchFunction(ForeachBatchFunction):
         self.func(ClassicDataFrame(jdf, self._own), batch_id)
 
 
+def use_in_this_thread(session: SparkSession) -> None:
+    """Makes the session the active one of the thread, by whose settings Spark starts a query. In a thread without one
+    it takes its own defaults there, and refuses the type TIME, which is off by them."""
+    gateway = session.sparkContext._gateway
+    assert gateway is not None  # noqa: S101 - a session has one
+    gateway.jvm.org.apache.spark.sql.SparkSession.setActiveSession(session._jsparkSession)
+
+
 def for_each_batch(writer: DataStreamWriter, function: Callable[[DataFrame, int], None]) -> DataStreamWriter:
     """``writer.foreachBatch(function)``; the function must not raise."""
     gateway = writer._spark._sc._gateway

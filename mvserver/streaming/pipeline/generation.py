@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from mvserver import sqlstates
 from mvserver.errors import SqlError
-from mvserver.streaming.batch.spark_calls import close_idle_callbacks, for_each_batch
+from mvserver.streaming.batch.spark_calls import close_idle_callbacks, for_each_batch, use_in_this_thread
 from spark_sinks.base import Position, Rounds, SourceReader
 
 _LOOK_S = 1
@@ -88,6 +88,7 @@ def run_generation(
             except Exception as error:  # noqa: BLE001 - raised below; through Spark it would lose its type
                 failed.append(error)
 
+    use_in_this_thread(session)
     with reader.stream(session, position, records_per_trigger=records_per_trigger) as frame:
         query = (
             for_each_batch(frame.writeStream, guarded)

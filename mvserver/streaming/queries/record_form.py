@@ -9,18 +9,18 @@ import pyarrow as pa
 
 from mvserver.compiler.plans import Projection
 from mvserver.record_keys import field_of_key
-from mvserver.sql.types import Kind
+from mvserver.sql.types import SqlType
 from mvserver.streaming.batch.program import ViewInput
 from mvserver.streaming.batch.record_encoding import RecordEncoder
 from mvserver.streaming.queries.outgoing import AT_ONCE, OfSink, Pace, outbox_position
+from mvserver.streaming.queries.written_values import INSTANT_FORMAT, MOMENT_FORMAT, json_value
 from spark_sinks.base import Position, SinkRecords, TransactionalSink
 from spark_sinks.decode.columns import text
 from spark_sinks.decode.partitions import folder_of
 from spark_sinks.duckdb.changes.outbox import Pending
 
 _JSON_OPTIONS = (
-    "map('ignoreNullFields', 'false', 'timestampFormat', 'yyyy-MM-dd HH:mm:ss.SSSSSSXXX', "
-    "'timestampNTZFormat', 'yyyy-MM-dd HH:mm:ss.SSSSSS')"
+    f"map('ignoreNullFields', 'false', 'timestampFormat', '{INSTANT_FORMAT}', 'timestampNTZFormat', '{MOMENT_FORMAT}')"
 )
 
 
@@ -33,9 +33,7 @@ class RecordForm:
     pace: Pace = AT_ONCE
 
     def selected(self, view: ViewInput, plan: Projection) -> Sequence[str]:
-        columns = {
-            output.name: (name, output.type.kind) for output, name in zip(plan.outputs, view.outputs, strict=True)
-        }
+        columns = {output.name: (name, output.type) for output, name in zip(plan.outputs, view.outputs, strict=True)}
         in_value = {name: columns[name] for name in self.encoder.in_value}
         folders = ", ".join(f"cast({columns[name][0]} as string)" for name in self.encoder.folders)
         return (
@@ -46,7 +44,7 @@ class RecordForm:
             "position AS sink_place",
         )
 
-    def _key(self, view: ViewInput, columns: Mapping[str, tuple[str, Kind]]) -> str:
+    def _key(self, view: ViewInput, columns: Mapping[str, tuple[str, SqlType]]) -> str:
         """As :class:`RecordEncoder` makes it; a record without columns for it keeps the key that it came with."""
         names = self.encoder.key
         if not names:
@@ -97,8 +95,8 @@ class WritingRecords(OfSink):
         return [folder_of(self._encoder.folders, each) for each in values]
 
 
-def _object(columns: Mapping[str, tuple[str, Kind]]) -> str:
-    fields = ", ".join(f"{text(name)}, {_json_value(*column)}" for name, column in columns.items())
+def _object(columns: Mapping[str, tuple[str, SqlType]]) -> str:
+    fields = ", ".join(f"{text(name)}, {json_value(kind, value)}" for name, (value, kind) in columns.items())
     return f"cast(to_json(named_struct({fields}), {_JSON_OPTIONS}) as binary)"
 
 
@@ -107,10 +105,6 @@ def _primitive(name: str, size: int | None) -> str:
     if size is None:
         return f"cast(cast({name} as string) as binary)"
     return f"unhex(right(lpad(hex(cast({name} as bigint)), 16, '0'), {2 * size}))"
-
-
-def _json_value(name: str, kind: Kind) -> str:
-    return f"cast({name} as string)" if kind is Kind.TIME else name
 
 
 def _numbered(positions: list[str]) -> list[str]:

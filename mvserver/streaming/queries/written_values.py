@@ -1,0 +1,59 @@
+"""Values as ``to_json`` is to be given them, so that a reader of the record finds what they are.
+
+Spark writes the keys of maps as it keeps them: a date as its number of days, bytes as the address of an object. They
+are made the texts here that decoders of records read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from mvserver.sql.types import Kind, SqlType
+from spark_sinks.decode.columns import quoted, text
+
+MOMENT_FORMAT = "yyyy-MM-dd HH:mm:ss.SSSSSS"
+INSTANT_FORMAT = f"{MOMENT_FORMAT}XXX"
+
+_KEYS: Mapping[Kind, Callable[[str], str]] = {
+    Kind.DATE: lambda key: f"cast({key} as string)",
+    Kind.TIME: lambda key: f"cast({key} as string)",
+    Kind.TIMESTAMP: lambda key: f"date_format({key}, {text(MOMENT_FORMAT)})",
+    Kind.TIMESTAMP_LTZ: lambda key: f"date_format({key}, {text(INSTANT_FORMAT)})",
+    Kind.VARBINARY: lambda key: f"base64({key})",
+}
+"""Of the types whose keys Spark writes in a form of its own."""
+
+
+def json_value(kind: SqlType, value: str) -> str:
+    """An expression of Spark's for what stands for ``value``, an expression too."""
+    if kind.kind is Kind.TIME:
+        return f"cast({value} as string)"
+    return _nested(kind, value, 0) or value
+
+
+def _nested(kind: SqlType, value: str, depth: int) -> str | None:
+    """None where the value is right as it is."""
+    if kind.kind is Kind.ARRAY and kind.element is not None:
+        item = f"w{depth}"
+        inner = _nested(kind.element, item, depth + 1)
+        return None if inner is None else f"transform({value}, {item} -> {inner})"
+    if kind.kind is Kind.MAP and kind.key is not None and kind.element is not None:
+        return _map(kind.key, kind.element, value, depth)
+    if kind.kind is Kind.STRUCT:
+        parts = [(name, part, f"{value}.{quoted(name)}") for name, part in kind.fields]
+        made = [(name, ref, _nested(part, ref, depth)) for name, part, ref in parts]
+        if all(inner is None for _, _, inner in made):
+            return None
+        fields = ", ".join(f"{text(name)}, {inner or ref}" for name, ref, inner in made)
+        return f"CASE WHEN {value} IS NOT NULL THEN named_struct({fields}) END"
+    return None
+
+
+def _map(key: SqlType, element: SqlType, value: str, depth: int) -> str | None:
+    name, item = f"k{depth}", f"w{depth}"
+    made_key, inner = _KEYS.get(key.kind), _nested(element, item, depth + 1)
+    if inner is not None:
+        value = f"transform_values({value}, ({name}, {item}) -> {inner})"
+    if made_key is not None:
+        return f"transform_keys({value}, ({name}, {item}) -> {made_key(name)})"
+    return None if inner is None else value
