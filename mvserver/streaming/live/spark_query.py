@@ -11,6 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from mvserver import sqlstates
 from mvserver.errors import words_of
+from mvserver.streaming.batch.spark_calls import use_in_this_thread
 from mvserver.streaming.live.ended import LaneEnded, LiveRefused
 from mvserver.streaming.live.row_server import RowServer
 from mvserver.streaming.spark.errors import error_line, sql_error
@@ -36,8 +37,7 @@ class LiveQuery:
     ) -> None:
         for old in checkpoint.parent.glob("checkpoint-*"):
             shutil.rmtree(old, ignore_errors=True)
-        # The encoder of a writer's rows asks the thread's session whether there are values of type TIME.
-        SparkSession._get_j_spark_session_class(session._jvm).setActiveSession(session._jsparkSession)
+        use_in_this_thread(session)
         writer = rows.writeStream.outputMode("update").option("checkpointLocation", str(checkpoint))
         writer = writer.trigger(realTime=_EPOCH)  # type: ignore[call-overload]  # which PySpark does not declare
         writer._jwrite.foreach(live_rows(session, rows._jdf.schema(), server.port, server.token))
