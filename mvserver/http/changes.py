@@ -214,10 +214,11 @@ class Changes:
 
     async def _review(self) -> None:
         """Ends the streams of those that may not read any more, and shows the others which rows they may see now."""
-        found: dict[tuple[_Reader, ViewName], Readable | SqlError | None] = {}
+        found: dict[tuple[_Reader, str | None, ViewName], Readable | SqlError | None] = {}
         for stream in list(self._streams):
             for view, before in list(stream.views.items()):
-                asked = ((stream.login.role, stream.login.claims), view)
+                login = stream.login
+                asked = ((login.role, login.claims), login.role_id, view)
                 if asked not in found:
                     found[asked] = await self._now(stream.login, view)
                 now = found[asked]

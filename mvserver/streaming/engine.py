@@ -110,6 +110,7 @@ class Engine:
     # --- life -------------------------------------------------------------------------------------------------------
     def start(self) -> None:
         """Takes up what the catalog says; Spark starts in the background."""
+        self._isolation.begin()
         self._spark.start()
         self._watched.start()
         self.reconcile()
@@ -163,7 +164,7 @@ class Engine:
                 dropped = queries.pop(query_id)
                 self._orphan_clean_up.drop(dropped)
                 self._isolation.pardon([each for each in dropped.sources if not self._sources.is_read(each)])
-            if any(queries.get(query_id) is None for query_id in wanted):
+            if any(queries.get(query_id) is None and query_id not in self._awaited for query_id in wanted):
                 self._ended.wait_own(limits.FORGET_WAIT_S)  # of a query that takes the place of another
             hindered: dict[str, Sequence[str]] = {}
             rows = {row.query_id: row for row in self._services.writer.ledger_subscribers()}

@@ -277,14 +277,18 @@ def test_a_later_role_of_the_same_name_is_another_one(server: Program, root: psy
         watching = Reader(server, "whole", query=f"&ticket={ticket}")
         wait_for(lambda: watching.kinds["snapshot"] == 1)
         root.execute(f"BEGIN; {drop}; {make}; COMMIT")
+        other = http.post("/v1/tickets", json={"views": ["whole"]}).json()["ticket"]
+        assert other != ticket
+        later = Reader(server, "whole", query=f"&ticket={other}")
         refused = http.get(path)
         assert (refused.status_code, refused.json()["code"]) == (401, "28000")
         wait_for(lambda: watching.kinds["end"] == 1)
         assert watching.events[-1][1]["code"] == "28000"
         watching.close()
-        other = http.post("/v1/tickets", json={"views": ["whole"]}).json()["ticket"]
-        assert other != ticket
+        wait_for(lambda: later.kinds["snapshot"] == 1)
         assert http.get(f"/v1/changes?view=whole&ticket={other}").status_code == 200
+        assert later.kinds["end"] == 0
+        later.close()
     root.execute(drop)
 
 

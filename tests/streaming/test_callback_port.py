@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 from py4j.clientserver import PythonParameters
 
+from mvserver.streaming.spark import callbacks
 from mvserver.streaming.spark.callbacks import CallbackServer
 from tests.services.few_descriptors import none_left
 from tests.serving.kept import until
@@ -74,3 +75,25 @@ def test_its_descriptor_may_have_any_number() -> None:
                 until(lambda: len(server.taken) == 1)
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+def test_a_server_that_could_not_be_started_is_started_the_next_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    gateway = SimpleNamespace(_callback_server=None)
+    listener = socket.socket()
+    begun: list[Any] = []
+
+    def start(of: Any) -> None:
+        if of._callback_server is None:  # as py4j, which notes a server and then starts it
+            of._callback_server = SimpleNamespace(server_socket=listener)
+            begun.append(of._callback_server)
+            if len(begun) == 1:
+                raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(callbacks, "ensure_callback_server_started", start)
+    with listener:
+        with pytest.raises(RuntimeError):
+            callbacks.serve_callbacks(gateway)
+        assert listener.fileno() == -1
+        callbacks.serve_callbacks(gateway)
+        callbacks.serve_callbacks(gateway)
+    assert len(begun) == 2

@@ -309,13 +309,15 @@ def test_kills_of_the_server_also_while_nothing_is_evaluated_condemn_nobody(tmp_
         isolation = Isolation(tmp_path)
         assert not refused(isolation, "a", 5, 6)
         killed(isolation, "a", 5, 6)
-        Isolation(tmp_path)  # is killed before Spark is up
+        Isolation(tmp_path).begin()  # is killed before Spark is up
     Isolation(tmp_path)
     for _ in range(limits.SPARK_KILLS_OF_A_BATCH_MAX):
         isolation = Isolation(tmp_path)
         assert not refused(isolation, "a", 5, 6)
         killed(isolation, "a", 5, 6)
+        Isolation(tmp_path)  # of a start that fails, as where the port is taken
         isolation = Isolation(tmp_path)
+        isolation.begin()
         isolation.close()
     assert refused(Isolation(tmp_path), "a", 5, 6)
 

@@ -146,6 +146,25 @@ def test_versions_of_a_partition_that_shows_its_first_one_late_are_seen(tmp_path
     assert sorted(world.read) == [(1, 1001), (2, 1003), (3, None)]
 
 
+def test_partitions_that_have_all_ended_stand_until_others_go_on_for_them(tmp_path: Path) -> None:
+    """As the only shard of a stream that was split, whose children are not told yet."""
+    world = World(tmp_path, tables("LEFT"), partitions=("0",))
+    world.commit(1, [Row(1001, "a", 50, "0")])
+    world.partitions = ()
+    world.shown[1].clear()
+    world.commit(1, [])
+    world.commit(0, [Row(1, "a", 100, "0")])
+    world.take()
+    assert world.read == []
+    world.partitions = ("1", "2")
+    world.commit(1, [Row(1002, "a", 80, "1"), Row(1003, None, END, "1")])
+    world.take()
+    assert world.read == [], "the other child has shown nothing"
+    world.commit(1, [Row(1004, None, END, "2")])
+    world.take()
+    assert world.read == [(1, 1002)]
+
+
 def test_an_idle_partition_does_not_let_those_beside_it_pass_what_it_is_about_to_show(tmp_path: Path) -> None:
     world = World(tmp_path, tables("LEFT"), partitions=("0", "1"))
     world.commit(1, [Row(1001, "a", 50, "0"), Row(1002, "b", 60, "1")])

@@ -88,12 +88,15 @@ class BatchRegister:
         self.was_killed = self._map[size - _SLOT_BYTES] == _USED
         """Whether that server did not end in order."""
         self._map[:] = bytes(size)
-        self._map[size - _SLOT_BYTES] = _USED
         self._lock = threading.Lock()
         self._free = list(range(limits.BATCHES_IN_PROGRESS_MAX))
         self._under_way: dict[int, tuple[Batch, int | None]] = {}
         self._next = 0
         self._closed = False
+
+    def use(self) -> None:
+        """From now on an end that is not in order is somebody's doing. A start that fails before is none."""
+        self._map[len(self._map) - _SLOT_BYTES] = _USED
 
     def begin(self, batch: Batch) -> int:
         """A number for :meth:`end`."""

@@ -31,7 +31,13 @@ def serve_callbacks(gateway: Any) -> None:
             gateway._create_callback_server = lambda _: CallbackServer(
                 gateway._gateway_client, gateway.java_parameters, gateway.python_parameters, gateway.gateway_property
             )
-        ensure_callback_server_started(gateway)  # type: ignore[no-untyped-call]
+        try:
+            ensure_callback_server_started(gateway)  # type: ignore[no-untyped-call]
+        except BaseException:  # py4j keeps a server that was not begun, and would not begin another one
+            half_made, gateway._callback_server = getattr(gateway, "_callback_server", None), None
+            if (listener := getattr(half_made, "server_socket", None)) is not None:
+                listener.close()
+            raise
 
 
 class CallbackServer(PythonServer):  # type: ignore[misc]  # py4j has no types

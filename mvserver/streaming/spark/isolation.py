@@ -157,6 +157,10 @@ class Isolation:
                 self._take_back()
                 self._write()
 
+    def begin(self) -> None:
+        """The server has started."""
+        self._register.use()
+
     # --- the JVM has ended ------------------------------------------------------------------------------------------
     def spark_ended(self, cause: str, *, crashed: bool) -> None:
         """Notes what was under way. ``crashed``: nobody but Spark's own work can have ended it."""

@@ -31,8 +31,9 @@ def present_statements(join: JoinTables, index: int) -> list[str]:
 
 
 def gone_statement(join: JoinTables, index: int) -> str:
-    """Behind the rows of a batch: partitions that are not among $1 have ended, and hold nobody back."""
-    gone = "part <> '' AND NOT list_contains($1::VARCHAR[], part)"
+    """Behind the rows of a batch: partitions that are not among $1 have ended, and hold nobody back. Where all have,
+    those that go on for them are not told yet, and will stand where these do."""
+    gone = "part <> '' AND len($1::VARCHAR[]) > 0 AND NOT list_contains($1::VARCHAR[], part)"
     return f"DELETE FROM {qualified_marks(join)} WHERE side = {index} AND {gone}"
 
 
