@@ -40,6 +40,7 @@ def inner_first(tree: exp.Expr) -> Sequence[exp.Expr]:
     return found
 
 
+_NAMES = "names_of_columns"
 _FIRST = {"with_": 0, "from_": 1, "joins": 2, "laterals": 3}
 
 
@@ -52,6 +53,12 @@ def query_of(source: exp.Expr) -> exp.Expr | None:
 
 def item_of(source: exp.Expr, name: str, select: exp.Select) -> exp.Expr | None:
     """The expression behind a column of a source; None where the source is not known to have it."""
+    relation, alias = source.meta.get(RELATION), source.args.get("alias")
+    if relation is not None and not (isinstance(alias, exp.TableAlias) and alias.columns):
+        names = source.meta.get(_NAMES)  # asked for each column of a query that may name them all
+        if names is None:
+            names = source.meta[_NAMES] = frozenset(column.name.lower() for column in relation.columns)
+        return exp.null() if name.lower() in names else None
     found = columns_of(source, select)
     return next((item for each, item in found or () if each.lower() == name.lower()), None)
 
@@ -88,7 +95,8 @@ def columns_of(source: exp.Expr, select: exp.Expr, depth: int = 0) -> Sequence[I
     relation = source.meta.get(RELATION)
     found: Sequence[Item] | None
     if relation is not None:
-        found = [(column.name, exp.null()) for column in relation.columns]
+        plain = exp.null()
+        found = [(column.name, plain) for column in relation.columns]
     elif isinstance(source, exp.Table) and isinstance(source.this, exp.Identifier):
         clause = _with(source.name, select)
         found = None if clause is None else items_of(clause.this, depth + 1)

@@ -48,7 +48,7 @@ def is_bracket(source: exp.Expr) -> bool:
         return False
     inner = source.this
     if isinstance(inner, exp.Subquery | exp.Values):
-        return bool(inner.args.get("alias") or inner.args.get("joins"))
+        return bool(inner.args.get("alias") or inner.args.get("joins")) or is_bracket(inner)
     return not isinstance(inner, exp.Query)
 
 

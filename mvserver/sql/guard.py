@@ -195,12 +195,14 @@ def check_tokens(tokens: Sequence[Token]) -> None:
     walk = _Walk()
     operand_before = False  # whether an operator that follows is binary
     set_operations = 0
-    dots = 0
+    dots = 0  # of one chain
     lists = _Lists()
     for index, token in enumerate(tokens):
         if not index % interrupts.EVERY:
             interrupts.check()
         kind = token.kind
+        if token.text != "." and index and tokens[index - 1].text != ".":
+            dots = 0
         if kind is WORD:
             form = _LISTS.get(token.text)
             if form is not None and _is_no_list(token, tokens[index - 1].text, walk.level, operand_before):

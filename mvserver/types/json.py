@@ -6,6 +6,7 @@ Numbers and times inside take the forms that PostgreSQL's to_json gives them.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from decimal import Decimal
 from typing import Any
@@ -28,9 +29,9 @@ _NUMBER_DIGITS_MAX = 1_000  # beyond that a number is left as it is written
 Writer = Callable[[Any], str]
 
 
-def encoder(oid: int, form: int, arrow: Any) -> Encoder:
+def encoder(oid: int, form: int, arrow: Any, zone: str) -> Encoder:
     text = strings.is_text(arrow) or strings.is_bytes(arrow)
-    plain = strings.PLAIN if text else nested(arrow)
+    plain = strings.PLAIN if text else nested(arrow, zone)
     if oid != oids.JSONB:
         return plain
     if text:
@@ -83,9 +84,9 @@ def is_nested(arrow: Any) -> bool:
     return bool(pa.types.is_nested(arrow))
 
 
-def nested(arrow: Any) -> Encoder:
+def nested(arrow: Any, zone: str) -> Encoder:
     """A column of any type as JSON text; the writer is put together once, from the column's type."""
-    write = writer(arrow)
+    write = writer(arrow, zone)
     countable = _countable(arrow)
 
     def values(array: Column) -> list[Any]:
@@ -113,16 +114,16 @@ def _countable(arrow: Any) -> Any:
     return arrow
 
 
-def writer(arrow: Any) -> Writer:
+def writer(arrow: Any, zone: str) -> Writer:
     """How a value of this type is written; NULL is not asked for."""
     if pa.types.is_struct(arrow):
-        return _struct(arrow)
+        return _struct(arrow, zone)
     if pa.types.is_map(arrow):
-        return _map(arrow)
+        return _map(arrow, zone)
     if pa.types.is_list(arrow) or pa.types.is_large_list(arrow) or pa.types.is_fixed_size_list(arrow):
-        element = _nullable(writer(arrow.value_type))
+        element = _nullable(writer(arrow.value_type, zone))
         return lambda value: "[" + ",".join(map(element, value)) + "]"
-    return _scalar(arrow)
+    return _scalar(arrow, zone)
 
 
 def _nullable(write: Writer) -> Writer:
@@ -133,16 +134,17 @@ def _quoted(write: Writer) -> Writer:
     return lambda value: json.dumps(write(value), ensure_ascii=False)
 
 
-def _struct(arrow: Any) -> Writer:
+def _struct(arrow: Any, zone: str) -> Writer:
     fields = [
-        (field.name, json.dumps(field.name, ensure_ascii=False) + ":", _nullable(writer(field.type))) for field in arrow
+        (field.name, json.dumps(field.name, ensure_ascii=False) + ":", _nullable(writer(field.type, zone)))
+        for field in arrow
     ]
     return lambda value: "{" + ",".join(key + write(value[name]) for name, key, write in fields) + "}"
 
 
-def _map(arrow: Any) -> Writer:
-    plain_key = writer(arrow.key_type)
-    item = _nullable(writer(arrow.item_type))
+def _map(arrow: Any, zone: str) -> Writer:
+    plain_key = writer(arrow.key_type, zone)
+    item = _nullable(writer(arrow.item_type, zone))
 
     def key(value: Any) -> str:
         written = plain_key(value)
@@ -161,7 +163,7 @@ def _number(write: Callable[[Any], str]) -> Writer:
     return written
 
 
-def _scalar(arrow: Any) -> Writer:
+def _scalar(arrow: Any, zone: str) -> Writer:
     types = pa.types
     if types.is_boolean(arrow):
         return lambda value: "true" if value else "false"
@@ -176,7 +178,7 @@ def _scalar(arrow: Any) -> Writer:
     if types.is_date32(arrow):
         return _quoted(clock.date_text)
     if types.is_timestamp(arrow):
-        return _stamp(arrow)
+        return _stamp(arrow, zone)
     if types.is_time64(arrow):
         per_microsecond = 1_000 if arrow.unit == "ns" else 1
         return _quoted(lambda value: clock.time_text(value // per_microsecond))
@@ -187,19 +189,22 @@ def _scalar(arrow: Any) -> Writer:
     return _quoted(str)
 
 
+_WHOLE_HOURS = re.compile(r"([+-]\d\d)(?= BC$|$)")
 _UNIT_US = {"s": 1_000_000, "ms": 1_000, "us": 1}
 
 
-def _stamp(arrow: Any) -> Writer:
+def _stamp(arrow: Any, zone: str) -> Writer:
     def microseconds(value: int) -> int:
         return value // 1_000 if arrow.unit == "ns" else value * _UNIT_US[arrow.unit]
 
     if arrow.tz is None:
         return _quoted(lambda value: clock.stamp_text(microseconds(value)).replace(" ", "T", 1))
 
+    shown_in = clock.zone_of(zone)
+
     def instant(value: int) -> str:
-        text = clock.instant_text(microseconds(value), clock.zone_of("UTC"))
-        return text.replace(" ", "T", 1).replace("+00", "+00:00")
+        text = clock.instant_text(microseconds(value), shown_in)
+        return _WHOLE_HOURS.sub(r"\1:00", text.replace(" ", "T", 1))
 
     return _quoted(instant)
 

@@ -31,7 +31,7 @@ from mvserver.types.column import BINARY, BINARY_FORMAT, TEXT_FORMAT, Encoder
 from mvserver.types.parameter import Decoder, never_stopped
 from mvserver.types.utf8 import decode_utf8
 
-_INSTANTS = frozenset({oids.TIMESTAMPTZ, oids.ARRAY_OF[oids.TIMESTAMPTZ]})
+_INSTANTS = frozenset({oids.TIMESTAMPTZ, oids.ARRAY_OF[oids.TIMESTAMPTZ], oids.JSON})  # a document may have some in it
 
 
 def depends_on_zone(oid: int) -> bool:
@@ -60,11 +60,11 @@ def _scalar(oid: int, typmod: int, form: int, arrow: Any, zone: str) -> Encoder:
     if oid == oids.UUID and (strings.is_text(arrow) or strings.is_bytes(arrow)):
         return uuids.encoder(form, arrow)
     if oid in (oids.JSON, oids.JSONB):
-        return json.encoder(oid, form, arrow)
+        return json.encoder(oid, form, arrow, zone)
     if oid == oids.NUMERIC and pa.types.is_struct(arrow):
         return numeric.of_quotients(form)
     if json.is_nested(arrow):
-        return json.nested(arrow)
+        return json.nested(arrow, zone)
     if strings.is_text(arrow) or strings.is_bytes(arrow):
         return _of_text(oid, typmod, form)
     return _of_values(oid, typmod, form, arrow, zone)

@@ -159,3 +159,5 @@ SELECT a.id FROM facts AS a WHERE a.j::jsonb = (SELECT b.j::jsonb FROM facts AS 
 SELECT coalesce(i2, 0) * i2, CASE WHEN b THEN i2 ELSE 0 END * i2, greatest(i2, -1) * i2, array[i2, 2], coalesce(NULL, i2, (7)), lag(i2, 1, 5) OVER (ORDER BY id) FROM facts ORDER BY id
 SELECT a * a, b FROM (VALUES (300::smallint, 'x'), (2, 'y')) AS v(a, b) ORDER BY 1
 SELECT (SELECT jsonb_agg(x) FROM unnest(ARRAY[1, 2]) AS z(x)) ->> 0, (SELECT j::jsonb FROM facts WHERE id = 1) -> 'c' ->> 'd', ((SELECT '{"a": 1}'::jsonb)) ->> 'a'
+SELECT coalesce(i2, -(1)) * i2, coalesce(i2, -(-1)) * i2, coalesce(i2, '5', 0) * i2, (VALUES ('{"a": 1}'::jsonb)) ->> 'a' FROM facts ORDER BY id
+SELECT * FROM ((VALUES (1)) AS x(q) JOIN things ON true) WHERE q = $1 ORDER BY id ;; 1

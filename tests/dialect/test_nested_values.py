@@ -10,7 +10,7 @@ import pytest
 from mvserver.dialect.typing.duck_types import output_type
 from mvserver.types import oids
 from mvserver.types.column import BINARY_FORMAT, TEXT_FORMAT
-from mvserver.types.registry import encoder
+from mvserver.types.registry import depends_on_zone, encoder
 
 
 @pytest.fixture(scope="module")
@@ -52,7 +52,24 @@ def test_documents_have_the_forms_of_postgresql(
     assert binary == [wanted.encode()] if oid == oids.JSON else b'{"f":"Infinity"}' in binary[0]
 
 
+@pytest.mark.parametrize(
+    ("zone", "value", "wanted"),
+    [
+        ("Europe/Paris", "2024-01-01 03:04:05Z", "2024-01-01T04:04:05+01:00"),
+        ("Asia/Kolkata", "2024-01-01 03:04:05.5Z", "2024-01-01T08:34:05.5+05:30"),
+        ("America/New_York", "0044-03-15 (BC) 12:00:00+00", "0044-03-15T07:03:58-04:56:02 BC"),
+    ],
+)
+def test_instants_are_in_the_zone_of_the_session(
+    cursor: duckdb.DuckDBPyConnection, zone: str, value: str, wanted: str
+) -> None:
+    column = cursor.sql(f"SELECT {{'tz': TIMESTAMPTZ '{value}'}}").to_arrow_table().column(0).combine_chunks()
+    assert depends_on_zone(oids.JSON)
+    assert encoder(oids.JSON, -1, TEXT_FORMAT, column.type, zone).cells(column) == [f'{{"tz":"{wanted}"}}'.encode()]
+
+
 def test_what_documents_of_our_own_have_no_form_for_is_duckdbs() -> None:
     assert output_type("STRUCT(u UUID)").cast == "JSON"
     assert output_type("UNION(a INTEGER)").cast == "JSON"
-    assert output_type('STRUCT("UUID" INTEGER)').cast is None
+    assert output_type('STRUCT("UUID" DOUBLE)').cast is None
+    assert output_type('STRUCT("DOUBLE" INTEGER)').cast == "JSON", "which is quicker, and the same"

@@ -123,10 +123,12 @@ def _pieces(rng: random.Random, given: Sequence[Record], count: int) -> list[Seq
 
 
 def _produce(producer: Producer, topics: Sequence[str], pieces: Sequence[Sequence[Record]], rng: random.Random) -> None:
-    """One partition after the other: which of them is read first decides nothing."""
-    for partition in rng.sample(range(PARTITIONS), PARTITIONS):
+    """Mixed, or one partition after the other: which of them is read first decides nothing."""
+    every = set(range(PARTITIONS))
+    turns = [every] if rng.random() < 0.3 else [{partition} for partition in rng.sample(range(PARTITIONS), PARTITIONS)]
+    for partitions in turns:
         waiting = [
-            (topic, [each for each in reversed(piece) if each.partition == partition])
+            (topic, [each for each in reversed(piece) if each.partition in partitions])
             for topic, piece in zip(topics, pieces, strict=True)
         ]
         while any(left for _, left in waiting):

@@ -273,6 +273,8 @@ def test_a_column_through_a_star_keeps_its_type_modifier(world: World, source: s
         ("{a} JOIN {b} JOIN {c} USING (y) USING (x)", "x da y db e"),
         ("{b} JOIN {c} USING (y)", "y x db e"),
         ("({b} JOIN {c} USING (y))", "y x db e"),
+        ("(({b} JOIN {c} USING (y)))", "y x db e"),
+        ("{a} CROSS JOIN (({b} JOIN {c} USING (y)))", "x da y x db e"),
         ("({b} JOIN {c} USING (y)) AS k (p, q)", "p q db e"),
         ("(SELECT k.* FROM ({b} JOIN {c} USING (y)) AS k (p, q)) r", "p q db e"),
     ],
@@ -290,6 +292,8 @@ def test_a_star_over_joins_by_names(world: World, joined: str, columns: str) -> 
     [
         ("{b} JOIN {c} USING (a)", (20, 25, 1082)),
         ("({b} JOIN {c} USING (a))", (20, 25, 1082)),
+        ("(({b} JOIN {c} USING (a)))", (20, 25, 1082)),
+        ("((VALUES ('x', 1)) AS b (b, a) JOIN {c} USING (a))", (20, 25, 1082)),
         ("(VALUES (true)) AS v (a), {b} NATURAL JOIN {c}", (16, 20, 25, 1082)),
         ("{b} JOIN {c} ON b.a = c.a", (25, 23, 1082, 20)),
     ],

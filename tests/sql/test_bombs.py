@@ -117,6 +117,13 @@ def test_five_thousand_conditions_are_a_balanced_tree(word: str) -> None:
     assert depth_of(parse_select(f"SELECT a FROM t WHERE {chain}")) < 25
 
 
+@pytest.mark.parametrize("name", ["v.c", "s.v.c", '"v"."c"', "v.c + 1", "v.c IS NULL", "f(v.c)", "(v.c).d"])
+@pytest.mark.parametrize("between", [", ", " AND "])
+def test_a_thousand_qualified_names_are_no_chain(name: str, between: str) -> None:
+    """Dots of one name after the other were added up: a program that qualifies 41 columns got a 54001."""
+    parse_one(f"SELECT {between.join([name] * 1_000)} FROM v GROUP BY {', '.join(['v.c'] * 1_000)}")
+
+
 def test_a_hundred_thousand_items_in_a_list() -> None:
     many, less = (",".join(str(i) for i in range(count)) for count in (100_000, 20_000))
     for text, nodes, numbers in (

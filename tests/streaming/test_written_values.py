@@ -112,7 +112,7 @@ WHERE: list[tuple[str, str, Callable[[str], bool]]] = [
     *((format_, "scalars", lambda kind: True) for format_ in ("json", "csv", "delimited", "xml", "avro", "parquet")),
     ("xml", "nested", lambda kind: kind.startswith("ARRAY") and not kind.startswith("ARRAY<ARRAY")),
     *((format_, "nested", lambda kind: True) for format_ in ("json", "json_schema", "avro", "parquet")),
-    ("json", "keys", lambda kind: True),
+    *((format_, "keys", lambda kind: True) for format_ in ("json", "json_schema")),
     ("protobuf", "scalars", lambda kind: kind not in ("DATE", "TIME") and not kind.startswith("DECIMAL")),
     ("protobuf", "nested", lambda kind: kind == "ARRAY<FLOAT>"),
     ("orc", "scalars", lambda kind: not kind.startswith(_NOT_IN_ORC)),

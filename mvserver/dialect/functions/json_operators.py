@@ -143,7 +143,7 @@ def _text_of(node: exp.JSONExtractScalar) -> exp.Expr | None:
             return None
         steps[:0] = path.expressions[1:]
         inner = whole.this.unnest()
-        whole = whole.this if isinstance(inner, exp.Query) else inner  # a sub-query keeps its brackets
+        whole = whole.this if isinstance(inner, exp.Query | exp.Values) else inner  # a sub-query keeps its brackets
     keys = [str(step.this) for step in steps]
     shown = "_jsonb_text" if node.meta.get(OF_JSONB) else "_json_text"
     path = exp.JSONPath(expressions=[exp.JSONPathRoot(), *(step.copy() for step in steps)])

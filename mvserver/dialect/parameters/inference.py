@@ -209,6 +209,8 @@ class _Inference:
             return known
         if isinstance(node, exp.Values):
             return self._values(node)
+        if isinstance(node, exp.Table) and isinstance(node.this, exp.Values):
+            return self._values(node.this)
         if is_bracket(node):
             self._source(node.this)
             return None

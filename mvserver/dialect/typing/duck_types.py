@@ -48,6 +48,7 @@ _NO_DOCUMENT = re.compile(
     r"(?<!\w)(TUPLE|UNION|VARIANT|ENUM|U?HUGEINT|U(TINY|SMALL|BIG)?INT(EGER)?|BIGNUM|BIT|UUID|JSON|INTERVAL|TIMESTAMP_\w+|"
     r"TIME WITH TIME ZONE|UNKNOWN)(?!\w)"
 )
+_OWN_FORMS = re.compile(r"(?<!\w)(FLOAT|DOUBLE|BLOB|DATE|TIME|TIMESTAMP)(?!\w)")
 _QUOTED = re.compile(r'"(?:[^"]|"")*"')
 
 PARAMETER_CASTS: dict[int, str] = {
@@ -106,9 +107,11 @@ def output_type(duck: str) -> OutputType:
 
 
 def _is_written_here(duck: str) -> bool:
-    """Whether ``types.json`` writes all that is in a nested value as PostgreSQL does. DuckDB's own documents have words
-    for NaN that are no JSON, more digits of a FLOAT than it has, and bytes and times in forms of its own."""
-    return _NO_DOCUMENT.search(_QUOTED.sub("", duck)) is None
+    """Whether a nested value is to be written by ``types.json``, as PostgreSQL writes all that is in it. DuckDB's own
+    documents are quicker, but have words for NaN that are no JSON, more digits of a FLOAT than it has, and bytes and
+    times in forms of its own."""
+    types = _QUOTED.sub("", duck)
+    return _OWN_FORMS.search(types) is not None and _NO_DOCUMENT.search(types) is None
 
 
 def _array(element: str) -> OutputType:

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 from sqlglot import exp
 
+from mvserver.dialect.typing.constant_operands import is_text
 from mvserver.dialect.typing.mixed_numerics import columns_of_rows, parts_alike
 from mvserver.dialect.typing.operand_types import SMALL, TypeOf
 
@@ -25,7 +26,8 @@ def widen(node: exp.Expr, type_of: TypeOf) -> bool:
     changed = False
     for parts in _mixed(node):
         constants = [part for part in parts if _is_small_constant(part)]
-        kinds = {type_of(part) for part in parts if not _is_small_constant(part)} - {'"NULL"'}
+        others = (part for part in parts if not _is_small_constant(part) and not is_text(part))
+        kinds = {type_of(part) for part in others} - {'"NULL"'}
         if constants and kinds and kinds.issubset(SMALL):
             widened = (
                 parts[0] if isinstance(node, exp.Lag | exp.Lead) else constants[0]
@@ -46,14 +48,18 @@ def _mixed(node: exp.Expr) -> Sequence[Sequence[exp.Expr]]:
 
 
 def _is_whole(part: exp.Expr) -> bool:
-    bare = part.unnest()
-    bare = bare.this if isinstance(bare, exp.Neg) else bare
-    return isinstance(bare, exp.Literal) and not bare.is_string and bare.name.isdigit()
+    return _value(part) is not None
 
 
 def _is_small_constant(part: exp.Expr) -> bool:
-    if not _is_whole(part):
-        return False
-    bare = part.unnest()
-    value = -int(bare.this.name) if isinstance(bare, exp.Neg) else int(bare.name)
-    return _SMALLEST <= value <= _GREATEST
+    value = _value(part)
+    return value is not None and _SMALLEST <= value <= _GREATEST
+
+
+def _value(part: exp.Expr) -> int | None:
+    """Of a whole constant, with its signs."""
+    sign, bare = 1, part.unnest()
+    while isinstance(bare, exp.Neg):
+        sign, bare = -sign, bare.this.unnest()
+    whole = isinstance(bare, exp.Literal) and not bare.is_string and bare.name.isdigit()
+    return sign * int(bare.name) if whole else None
