@@ -14,14 +14,14 @@ from spark_sinks.decode.columns import quoted, text
 MOMENT_FORMAT = "yyyy-MM-dd HH:mm:ss.SSSSSS"
 INSTANT_FORMAT = f"{MOMENT_FORMAT}XXX"
 
-_KEYS: Mapping[Kind, Callable[[str], str]] = {
-    Kind.DATE: lambda key: f"cast({key} as string)",
-    Kind.TIME: lambda key: f"cast({key} as string)",
-    Kind.TIMESTAMP: lambda key: f"date_format({key}, {text(MOMENT_FORMAT)})",
-    Kind.TIMESTAMP_LTZ: lambda key: f"date_format({key}, {text(INSTANT_FORMAT)})",
-    Kind.VARBINARY: lambda key: f"base64({key})",
+_KEYS: Mapping[str | None, Callable[[str], str]] = {
+    "DATE": lambda key: f"cast({key} as string)",
+    "TIME(6)": lambda key: f"cast({key} as string)",
+    "TIMESTAMP_NTZ": lambda key: f"date_format({key}, {text(MOMENT_FORMAT)})",
+    "TIMESTAMP_LTZ": lambda key: f"date_format({key}, {text(INSTANT_FORMAT)})",
+    "BINARY": lambda key: f"base64({key})",
 }
-"""Of the types whose keys Spark writes in a form of its own."""
+"""By those of Spark's types whose keys it writes in a form of its own."""
 
 
 def json_value(kind: SqlType, value: str) -> str:
@@ -51,7 +51,7 @@ def _nested(kind: SqlType, value: str, depth: int) -> str | None:
 
 def _map(key: SqlType, element: SqlType, value: str, depth: int) -> str | None:
     name, item = f"k{depth}", f"w{depth}"
-    made_key, inner = _KEYS.get(key.kind), _nested(element, item, depth + 1)
+    made_key, inner = _KEYS.get(key.kind.row.spark), _nested(element, item, depth + 1)
     if inner is not None:
         value = f"transform_values({value}, ({name}, {item}) -> {inner})"
     if made_key is not None:
