@@ -124,7 +124,8 @@ class Load:
                 assert state in ("STALLED", "STARTING", "FILLING", "RUNNING"), found
                 if state == "STALLED":
                     assert cause is not None, found
-                    assert cause.startswith(TRUE_CAUSES) or "Coordinator" in cause, found
+                    if not (cause.startswith(TRUE_CAUSES) or "Coordinator" in cause):
+                        raise AssertionError(f"not a true cause, or one that is not known: {cause}")
             if all(state == "RUNNING" for state, _ in found.values()):
                 return
             assert time.monotonic() < deadline, (found, self.server.log_tail())
