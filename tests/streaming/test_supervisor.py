@@ -135,6 +135,28 @@ def test_a_call_that_fails_before_the_end_is_known_waits_for_it(make: Callable[.
     assert isinstance(found[0], SparkLostError)
 
 
+def test_a_query_that_fails_when_the_jvm_answers_no_more_waits_for_its_end(
+    make: Callable[..., World], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its error need not tell, and whether the context was stopped cannot be asked any more."""
+    world = make()
+    session = world.session()
+    asked = threading.Event()
+
+    def has_stopped(_: Any) -> None:
+        asked.set()
+
+    monkeypatch.setattr(supervisors, "has_stopped", has_stopped)
+    found: list[SqlError | None] = []
+    error = RuntimeError("[STREAM_FAILED] assertion failed")
+    thread = threading.Thread(target=lambda: found.append(world.spark.lost(session, error)))
+    thread.start()
+    assert asked.wait(60)
+    world.lives[0].ends()
+    thread.join()
+    assert isinstance(found[0], SparkLostError)
+
+
 def test_while_it_is_started_again_its_end_is_the_cause(
     make: Callable[..., World], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -71,14 +71,14 @@ def is_dying(error: BaseException) -> bool:
     return any(_is_ending(text) or _FATAL.search(text) is not None for text in texts)
 
 
-def has_stopped(session: SparkSession) -> bool:
+def has_stopped(session: SparkSession) -> bool | None:
     """Whether the context was stopped, as the JVM does when it is told to end. Errors need not say so: a reader of
-    Kafka fails by an assertion. False where the JVM does not answer."""
+    Kafka fails by an assertion. None where the JVM does not answer."""
     try:
         context: Any = session.sparkContext._jsc
         return context is not None and bool(context.sc().isStopped())
     except (Py4JError, OSError, EOFError):
-        return False
+        return None
 
 
 def _is_ending(text: str) -> bool:

@@ -111,8 +111,9 @@ class SparkSupervisor:
         if isinstance(error, SparkLostError):
             return error
         if self.is_current(session) and _WENT_ON not in error.__dict__:
-            dying = is_dying(error) or has_stopped(session)  # these ask the JVM, so not under the lock
-            if dying or is_gateway_error(error):
+            stopped = has_stopped(session)  # this asks the JVM, so not under the lock
+            dying = is_dying(error) or stopped is True
+            if dying or stopped is None or is_gateway_error(error):
                 answers, timeout_s = (
                     _ANSWERS_DYING if dying else _ANSWERS,
                     limits.SPARK_DYING_S if dying else limits.SPARK_NOTICED_S,
