@@ -212,9 +212,13 @@ class Engine:
     def _renew(self, known: RunningQuery, query: Query) -> None:
         """As soon as what it has by its stores' former properties has ended."""
         if self._renewals.is_over(known):
-            with self._queries.replacing(query.id):
-                row = self._services.ledger_row(query.id)
-                self._queries.put(self._start_up.adopt(query, row, rebuilt=known.rebuilt))
+            self._adopt_again(known, query)
+
+    def _adopt_again(self, known: RunningQuery, query: Query) -> None:
+        """From where the ledger has it."""
+        with self._queries.replacing(query.id):
+            row = self._services.ledger_row(query.id)
+            self._queries.put(self._start_up.adopt(query, row, rebuilt=known.rebuilt))
 
     def _refuse_stopped(self) -> None:
         """57P01 for what would begin something behind the engine's end: nobody would stop it. In the turn."""
@@ -234,9 +238,7 @@ class Engine:
                     self._services.catalog.queries.set_desired_state(query_id, "running")
             query = self._services.catalog.queries.get(query_id)
             if known.pipeline is None and known.sink is None:
-                with self._queries.replacing(query_id):
-                    row = self._services.ledger_row(query_id)
-                    self._queries.put(self._start_up.adopt(query, row, rebuilt=known.rebuilt))
+                self._adopt_again(known, query)
                 group_applications(self._queries.all())
                 return
             self._run_again(known, skip_rejected=skip_rejected)

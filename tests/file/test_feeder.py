@@ -146,6 +146,22 @@ def test_an_entry_that_could_not_be_written_leaves_the_journal_as_it_was(
     assert FileJournal(tmp_path / "files.journal").between(0, 9) == [files[0], files[2]]
 
 
+class LateLooks:
+    """Looks at the files that are answered late, as those of a service: all, or those of whom ``of`` says."""
+
+    def __init__(self, patched: pytest.MonkeyPatch, of: Callable[[], bool] = lambda: True) -> None:
+        self.asked, self.answered, look = threading.Event(), threading.Event(), DirectoryFiles.look
+
+        def late(files: DirectoryFiles, *known: Any) -> Any:
+            found = look(files, *known)
+            if of():
+                self.asked.set()
+                self.answered.wait(FOUND_WITHIN_S)
+            return found
+
+        patched.setattr(DirectoryFiles, "look", late)
+
+
 def test_a_batch_does_not_wait_for_a_look_at_files_that_takes_long(
     tmp_path: Path, reader: FileReader, streams: ExitStack, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -153,24 +169,16 @@ def test_a_batch_does_not_wait_for_a_look_at_files_that_takes_long(
     add(tmp_path, "a.json")
     streams.enter_context(reader.stream(MagicMock(), {"seq": 0}, records_per_trigger=0))
     assert shown(tmp_path, 1) == ["a.json"]
-    asked, answered, look = threading.Event(), threading.Event(), DirectoryFiles.look
-
-    def late(files: DirectoryFiles, *known: Any) -> Any:
-        found = look(files, *known)
-        asked.set()
-        answered.wait(FOUND_WITHIN_S)
-        return found
-
-    monkeypatch.setattr(DirectoryFiles, "look", late)
+    late = LateLooks(monkeypatch)
     ends: list[Any] = []
     watch = threading.Thread(target=lambda: ends.append(reader.health.look({"seq": 0}).latest))
     watch.start()
-    assert asked.wait(FOUND_WITHIN_S)
+    assert late.asked.wait(FOUND_WITHIN_S)
     batch = threading.Thread(target=lambda: ends.append(reader.batch_end("", 0, {"seq": 0})))
     batch.start()
     batch.join(FOUND_WITHIN_S / 2)
     waited = batch.is_alive()
-    answered.set()
+    late.answered.set()
     watch.join(FOUND_WITHIN_S)
     batch.join(FOUND_WITHIN_S)
     assert (waited, ends) == (False, [{"seq": 1}, {"seq": 1}])
@@ -183,29 +191,20 @@ def test_a_batch_does_not_wait_for_a_start_and_its_files_count(
     add(tmp_path, "a.json")
     streams.enter_context(reader.stream(MagicMock(), {"seq": 0}, records_per_trigger=0))
     assert shown(tmp_path, 1) == ["a.json"]
-    asked, answered, look = threading.Event(), threading.Event(), DirectoryFiles.look
     starting: list[threading.Thread] = []
-
-    def late(files: DirectoryFiles, *known: Any) -> Any:
-        found = look(files, *known)
-        if threading.current_thread() in starting:
-            asked.set()
-            answered.wait(FOUND_WITHIN_S)
-        return found
-
-    monkeypatch.setattr(DirectoryFiles, "look", late)
+    late = LateLooks(monkeypatch, lambda: threading.current_thread() in starting)
     starts: list[Any] = []
     latest = {"before": [], "at": time.time()}
     starting.append(threading.Thread(target=lambda: starts.append(reader.adopt(latest, fresh=False))))
     starting[0].start()
-    assert asked.wait(FOUND_WITHIN_S)
+    assert late.asked.wait(FOUND_WITHIN_S)
     batch = threading.Thread(target=lambda: reader.batch_end("", 0, {"seq": 0}))
     batch.start()
     batch.join(FOUND_WITHIN_S / 2)
     waited = batch.is_alive()
     add(tmp_path, "b.json")
     following = [] if waited else shown(tmp_path, 2)
-    answered.set()
+    late.answered.set()
     for thread in (*starting, batch):
         thread.join(FOUND_WITHIN_S)
     assert (waited, following, starts) == (False, ["b.json"], [{"seq": 0}])

@@ -15,6 +15,7 @@ from mvserver.dialect.functions import json_operators
 from mvserver.dialect.functions.arrays import array_literal
 from mvserver.dialect.functions.casts import array_of, constant_of
 from mvserver.dialect.functions.quotients import is_exact
+from mvserver.dialect.typing.small_integers import SMALL, whole_constant
 from mvserver.errors import SqlError
 
 TypeOf = Callable[[exp.Expr], str]
@@ -26,7 +27,6 @@ _NODES = (*_ARITHMETIC, *_COMPARISONS, exp.BitwiseLeftShift, exp.BitwiseRightShi
           exp.Log, exp.ExplodingGenerateSeries, exp.BitwiseAnd, exp.BitwiseOr, exp.BitwiseXor, exp.Nullif, exp.Trunc,
           exp.Explode, exp.Unnest, exp.Greatest, exp.Least)  # fmt: skip
 _FLOATS = ("DOUBLE", "FLOAT")
-SMALL = ("SMALLINT", "TINYINT")
 _INT4 = (*SMALL, "INTEGER")
 _BITWISE = (exp.BitwiseAnd, exp.BitwiseOr, exp.BitwiseXor)
 _TIMES = ("DATE", "TIMESTAMP")
@@ -245,15 +245,10 @@ def _in_utc(operand: exp.Expr) -> exp.Expr:
 def _with_wide_constants(node: exp.Expr, kind: str) -> exp.Expr | None:
     """A constant is an integer; DuckDB gives it the type of the smallint beside it."""
     parts = (node.this, node.expression)
-    constants = [part for part in parts if kind in SMALL and isinstance(_positive(part), exp.Literal)]
+    constants = [part for part in parts if kind in SMALL and whole_constant(part) is not None]
     for part in constants:
         part.replace(exp.cast(part.copy(), "INT", dialect="duckdb"))
     return node if constants else None
-
-
-def _positive(node: exp.Expr) -> exp.Expr:
-    bare = node.unnest()
-    return bare.this if isinstance(bare, exp.Neg) else bare
 
 
 def _null_if(node: exp.Nullif, type_of: TypeOf) -> exp.Expr | None:
