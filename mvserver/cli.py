@@ -101,6 +101,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="mvserver", description="A materialized-view query server over the PostgreSQL protocol."
     )
+    parser.add_argument("--version", action="version", version=f"%(prog)s {version()}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     for name, words in (
         ("serve", "run the server until SIGTERM"),

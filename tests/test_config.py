@@ -180,6 +180,9 @@ def test_the_program_says_what_is_wrong_and_ends_with_2(
 def test_version_and_check(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     assert cli.main(["version"]) == 0
     assert capsys.readouterr().out == f"mvserver {cli.version()}\n"
+    with pytest.raises(SystemExit) as ended:
+        cli.main(["--version"])
+    assert (ended.value.code, capsys.readouterr().out) == (0, f"mvserver {cli.version()}\n")
     assert cli.main(["check", "--data-dir", str(tmp_path)]) in (0, 1)
     told = capsys.readouterr().out
     assert "Python package duckdb 2.0" in told
