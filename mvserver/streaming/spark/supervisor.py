@@ -75,6 +75,12 @@ class SparkSupervisor:
     def state(self) -> SparkState:
         return self._state
 
+    @property
+    def executor_cores(self) -> int:
+        """Task slots on other machines, as of a second ago; 0 where Spark is local, or not there."""
+        process = self._process
+        return 0 if process is None or self._session is None else process.executor_cores
+
     def is_current(self, session: SparkSession) -> bool:
         """Whether the session's life of Spark goes on, as far as is known."""
         return self._session is session
