@@ -261,7 +261,7 @@ class SparkSupervisor:
         except JvmStartError as error:
             return _StartFailure(str(error), error.signal is not None)
         except SqlError as error:
-            return _StartFailure(error.detail or error.message, is_gateway_error(error), error)
+            return _StartFailure((error.detail or error.message).rstrip("."), is_gateway_error(error), error)
         except Exception as error:  # noqa: BLE001 - shown to whoever waits for Spark
             if not process.ended.is_set() and not is_gateway_error(error):
                 _log.exception("Spark could not be started")
