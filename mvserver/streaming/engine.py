@@ -27,7 +27,7 @@ from mvserver.errors import SqlError, words_of
 from mvserver.streaming.api import LiveRows, PipelineStatus, PresentEnds, QueryState, QueryStatus
 from mvserver.streaming.batch.plan_check import check_plan
 from mvserver.streaming.live.choice import BATCHES_ONLY, lasting_obstacle
-from mvserver.streaming.live.lanes import NO_LANES, LiveLanes
+from mvserver.streaming.live.lanes import NO_LANES, live_lanes
 from mvserver.streaming.pipeline.held_history import EndedReaders
 from mvserver.streaming.pipeline.pipeline import Pipeline, PipelineServices
 from mvserver.streaming.push.bounded import BoundedReads
@@ -47,7 +47,6 @@ from mvserver.streaming.queries.status import ViewName, refuse_empty, unavailabl
 from mvserver.streaming.running_queries import RunningQueries
 from mvserver.streaming.spark.guard import Guarded
 from mvserver.streaming.spark.isolation import Isolation
-from mvserver.streaming.spark.options import local_slots
 from mvserver.streaming.spark.process import SHUTTING_DOWN, SparkProcess
 from mvserver.streaming.spark.session import SparkGate
 from mvserver.streaming.spark.supervisor import SparkSupervisor
@@ -85,7 +84,7 @@ class Engine:
             reached=services.reached,
             health_interval_s=services.health_interval_s,
             batch_timeout_s=services.batch_timeout_s,
-            live=_live_lanes(services),
+            live=live_lanes(services.spark, lambda: self._spark.executor_cores),
         )
         self._live = pipeline_services.live
         pipelines: dict[str, Pipeline] = {}
@@ -461,12 +460,3 @@ def _read_by(plan: ContinuousPlan) -> Iterator[ContinuousPlan]:
         return
     for side in plan.scan.derived.sides:
         yield from _read_by(side.plan)
-
-
-def _live_lanes(services: EngineServices) -> LiveLanes:
-    if not services.spark.live_slots:
-        return NO_LANES
-    cores = local_slots(services.spark.master)
-    if cores is None:
-        return LiveLanes(0, refusal="Spark's tasks are on other machines")
-    return LiveLanes(services.spark.live_slots, cores=cores)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -10,7 +11,7 @@ import pytest
 from mvserver.compiler.plans import ErrorHandling
 from mvserver.streaming.live.choice import BEHIND_RECORDS, LARGE_S, LaneChoice
 from mvserver.streaming.live.ended import LaneEnded
-from mvserver.streaming.live.lanes import NO_LANES, LiveLanes
+from mvserver.streaming.live.lanes import NO_LANES, LiveLanes, live_lanes
 from mvserver.streaming.pipeline.running_state import RunningState
 from mvserver.streaming.pipeline.subscribers import Subscriber
 from mvserver.streaming.spark.options import SparkOptions, local_slots, master_of
@@ -18,6 +19,8 @@ from spark_sinks.kafka.positions import KafkaPositions, make_position
 from tests.streaming.states import target
 
 READ_LIVE = SimpleNamespace(refusal=None)
+CLUSTER = SparkOptions("spark://host:7077", live_slots=8)
+ENCRYPTED = replace(CLUSTER, extra=(("spark.network.crypto.enabled", "true"),))
 
 
 def position(*offsets: int) -> Any:
@@ -31,7 +34,7 @@ class Choice:
         self.now, self.suspect = 1000.0, False
         self.reader: Any = SimpleNamespace(positions=KafkaPositions(), live=live, held=None)
         self.state = RunningState(self.reader, None, records_max=1000)  # type: ignore[arg-type]
-        self.lanes = lanes or LiveLanes(4, cores=2)
+        self.lanes = lanes or LiveLanes(lambda: 4, cores=2)
         self.choice = LaneChoice(
             self.reader, self.state, self.lanes, is_suspect=lambda: self.suspect, clock=lambda: self.now
         )
@@ -61,10 +64,11 @@ def test_what_has_caught_up_may_be_live() -> None:
     ("made", "words"),
     [
         (lambda: Choice(NO_LANES), "the setting live_lane is off"),
-        (lambda: Choice(LiveLanes(0, refusal="Spark's tasks are on other machines")), "other machines"),
+        (lambda: Choice(live_lanes(ENCRYPTED, lambda: 8)), "connections are encrypted"),
+        (lambda: Choice(live_lanes(CLUSTER, lambda: 3)), "its 2 partitions want as many task slots, and 1 are left"),
         (lambda: Choice(live=None), "read in batches only"),
         (lambda: Choice(live=SimpleNamespace(refusal="its store says no")), "its store says no"),
-        (lambda: Choice(LiveLanes(1)), "its 2 partitions want as many task slots, and 1 are left"),
+        (lambda: Choice(LiveLanes(lambda: 1)), "its 2 partitions want as many task slots, and 1 are left"),
     ],
 )
 def test_what_is_never_live_says_why(made: Any, words: str) -> None:
@@ -169,13 +173,47 @@ def test_what_spark_refused_is_not_asked_again_for_the_same_queries() -> None:
 
 
 def test_slots_are_taken_and_given_back() -> None:
-    lanes = LiveLanes(4)
+    lanes = LiveLanes(lambda: 4)
     assert lanes.take(3)
     assert not lanes.take(2)
     assert lanes.left == 1
     lanes.give_back(3)
     assert lanes.take(4)
     assert not NO_LANES.take(1)
+
+
+def test_slots_of_a_cluster_are_those_that_batches_leave() -> None:
+    cores = 0
+    lanes = live_lanes(CLUSTER, lambda: cores)
+    assert (lanes.left, lanes.take(1)) == (0, False)
+    cores = 6
+    assert (lanes.left, lanes.take(3), lanes.left) == (4, True, 1)
+    cores = 4  # an executor has gone
+    assert lanes.left == -1
+    lanes.give_back(3)
+    cores = 1_000
+    assert lanes.left == CLUSTER.live_slots
+    assert live_lanes(SparkOptions("local[2]", live_slots=8), lambda: 0).left == 8
+    assert live_lanes(SparkOptions("spark://host:7077"), lambda: 8).refusal == NO_LANES.refusal
+
+
+@pytest.mark.parametrize(
+    ("extra", "addresses"),
+    [
+        ((), ("127.0.0.1", "127.0.0.1")),
+        ((("spark.driver.host", "10.1.2.3"),), ("10.1.2.3", "10.1.2.3")),
+        (
+            (("spark.driver.host", "views.example"), ("spark.driver.bindAddress", "10.1.2.3")),
+            ("views.example", "10.1.2.3"),
+        ),
+    ],
+)
+def test_tasks_reach_the_server_where_executors_reach_the_driver(
+    extra: tuple[tuple[str, str], ...], addresses: tuple[str, str]
+) -> None:
+    options = replace(CLUSTER, extra=extra)
+    assert live_lanes(options, lambda: 8).addresses == addresses
+    assert (options.host, options.bind_address) == addresses
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ import struct
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
@@ -31,7 +32,7 @@ class Task:
     """What LiveRows.java says."""
 
     def __init__(self, server: RowServer, token: str | None = None, *, greeting: bytes | None = None) -> None:
-        self.socket = socket.create_connection((row_server.HOST, server.port))
+        self.socket = socket.create_connection((server.host, server.port))
         self.socket.settimeout(30)
         schema = SCHEMA.serialize().to_pybytes()
         whole = (token or server.token).encode() + struct.pack(">qqi", 0, 0, len(schema)) + schema
@@ -279,3 +280,22 @@ def test_the_pause_is_as_long_as_commits_are_and_has_bounds() -> None:
     for _ in range(5):
         pause.committed(300.0, 0.0)
     assert pause.left_s(300.0) == pytest.approx(PAUSE_S_MIN)
+
+
+def test_it_listens_at_the_address_that_it_is_given() -> None:
+    with contextlib.closing(RowServer("views.example", "127.0.0.2")) as server:
+        assert server.host == "views.example"
+        socket.create_connection(("127.0.0.2", server.port)).close()
+        with pytest.raises(ConnectionRefusedError):
+            socket.create_connection(("127.0.0.1", server.port))
+
+
+@pytest.mark.skipif(not Path("/proc/net/if_inet6").exists(), reason="the machine has no addresses of IPv6")
+def test_it_listens_at_addresses_of_ipv6() -> None:
+    with contextlib.closing(RowServer("::1", "::1")) as server:
+        socket.create_connection(("::1", server.port)).close()
+
+
+def test_an_address_of_another_machine_ends_the_lane() -> None:
+    with pytest.raises(LaneEnded, match=r"cannot listen on 192\.0\.2\.1"):
+        RowServer("192.0.2.1", "192.0.2.1")

@@ -29,6 +29,7 @@ class Run:
     def __init__(self) -> None:
         self.empty: Any = position(10, 10)
         self.committed: list[EvaluatedBatch] = []
+        self.slots_went = False
         live = SimpleNamespace(refusal=None, passed=lambda start, end: self.empty)
         reader: Any = SimpleNamespace(positions=KafkaPositions(), live=live, schemas=None, held=None)
         state = RunningState(reader, None, records_max=1000)  # type: ignore[arg-type]
@@ -45,6 +46,8 @@ class Run:
             takes=lambda subscriber, start: True,
             evaluated=lambda seconds: None,
             reached=lambda step: None,
+            addresses=("127.0.0.1", "127.0.0.1"),
+            slots_went=lambda: self.slots_went,
         )
         self.run = LiveRun(services, 7, position(10, 10), [self.view])
 
@@ -72,6 +75,16 @@ def test_a_backlog_that_lasts_ends_the_run_and_one_of_a_moment_does_not() -> Non
 def test_partitions_that_were_added_end_the_run() -> None:
     with pytest.raises(LaneEnded, match="partitions were added") as caught:
         Run().run._compare(position(10, 10, 0))
+    assert caught.value.at_once
+
+
+def test_the_end_of_executors_ends_the_runs_that_hold_their_slots() -> None:
+    made = Run()
+    query: Any = SimpleNamespace(failure=lambda: None)
+    made.run._look(query)
+    made.slots_went = True
+    with pytest.raises(LaneEnded, match="executors have gone whose task slots it needs") as caught:
+        made.run._look(query)
     assert caught.value.at_once
 
 

@@ -5,7 +5,7 @@ says that it has rows, T asks for them, B brings them, E is the end with their n
 wait in the task until they are asked for, and a task that has too many waits itself: nothing is kept here, and nothing
 is dropped.
 
-One thread uses it. It listens on loopback only.
+One thread uses it. It listens at one address: that at which Spark's own driver listens for its executors.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 
 from mvserver.streaming.live.ended import LaneEnded, TaskGone
+from mvserver.streaming.spark.options import LOOPBACK
 
 _log = logging.getLogger(__name__)
 
-HOST = "127.0.0.1"
 _TOKEN_BYTES = 16
 _HEADER = struct.Struct(">qqi")  # number of the task, epoch, bytes of the schema
 _LENGTH = struct.Struct(">i")
@@ -63,10 +63,15 @@ class _Greeting:
 
 
 class RowServer:
-    """Raises LaneEnded where a task goes without a word, or says what makes no sense."""
+    """Raises LaneEnded where a task goes without a word, or says what makes no sense. ``host`` is how tasks reach the
+    address at which it listens."""
 
-    def __init__(self) -> None:
-        self._listener = socket.create_server((HOST, 0))
+    def __init__(self, host: str = LOOPBACK, bind_address: str = LOOPBACK) -> None:
+        self.host = host
+        try:
+            self._listener = _listener(bind_address)
+        except OSError as error:
+            raise LaneEnded(f"the server cannot listen on {bind_address} for rows of Spark's tasks: {error}") from error
         self._listener.setblocking(False)
         self.port: int = self._listener.getsockname()[1]
         self.token = secrets.token_hex(_TOKEN_BYTES)
@@ -219,6 +224,11 @@ class RowServer:
             return _read(task.socket, count, time.monotonic() + ANSWER_S)
         except (OSError, EOFError) as error:
             raise TaskGone(f"the connection to a task of Spark's broke: {error or 'it was closed'}") from error
+
+
+def _listener(address: str) -> socket.socket:
+    family = socket.getaddrinfo(address, 0, type=socket.SOCK_STREAM)[0][0]
+    return socket.create_server((address, 0), family=family)
 
 
 def _read(connection: socket.socket, count: int, deadline: float) -> bytearray:

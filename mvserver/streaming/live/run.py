@@ -59,6 +59,8 @@ class LiveServices:
     takes: Callable[[Subscriber, Position], bool]
     evaluated: Callable[[float], None]  # how long an evaluation took
     reached: Callable[[str], None]
+    addresses: tuple[str, str]  # by which tasks reach the server, and at which it listens for them
+    slots_went: Callable[[], bool]  # whether live tasks hold more slots than there are any more
 
 
 class LiveRun:
@@ -86,7 +88,7 @@ class LiveRun:
     def run(self, session: SparkSession, checkpoint: Path, began: Callable[[], None]) -> None:
         """Until the pipeline ends it. Raises LaneEnded with what else has ended it; ``began`` is called when Spark's
         tasks are there."""
-        server = RowServer()
+        server = RowServer(*self._services.addresses)
         try:
             with self._live.stream(session, self._position) as frame:
                 rows = self._programs.frame(frame, self._services.reader.record_order)
@@ -174,6 +176,8 @@ class LiveRun:
         failure = query.failure()
         if failure is not None:
             raise failure
+        if self._services.slots_went():
+            raise LaneEnded("executors have gone whose task slots it needs", at_once=True)
         state = self._services.state
         with state.lock:
             wanted, latest, start = state.wanted(), state.latest, encode(self._position)

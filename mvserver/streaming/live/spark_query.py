@@ -40,7 +40,7 @@ class LiveQuery:
         use_in_this_thread(session)
         writer = rows.writeStream.outputMode("update").option("checkpointLocation", str(checkpoint))
         writer = writer.trigger(realTime=_EPOCH)  # type: ignore[call-overload]  # which PySpark does not declare
-        writer._jwrite.foreach(live_rows(session, rows._jdf.schema(), server.port, server.token))
+        writer._jwrite.foreach(live_rows(session, rows._jdf.schema(), server.host, server.port, server.token))
         try:
             self._query = writer.start()
         except Exception as error:

@@ -347,6 +347,8 @@ class Pipeline:
             takes=self._takes,
             evaluated=self._live_evaluated,
             reached=self._services.reached,
+            addresses=self._services.live.addresses,
+            slots_went=lambda: self._services.live.left < 0,
         )
         began, cause = time.monotonic(), None
         try:

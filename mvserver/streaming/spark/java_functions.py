@@ -128,15 +128,17 @@ def instance(context: SparkContext, class_name: str, *texts: str) -> Any:
     return _loaders[context].loadClass(class_name).getDeclaredConstructor(classes).newInstance(values)
 
 
-def live_rows(session: SparkSession, schema: Any, port: int, token: str) -> Any:
+def live_rows(session: SparkSession, schema: Any, host: str, port: int, token: str) -> Any:
     """A writer that hands the rows of its task to the server's port; ``schema`` is the JVM's own of the rows."""
     context = session.sparkContext
     jvm, gateway = context._jvm, context._gateway
     assert jvm is not None and gateway is not None  # noqa: S101, PT018 - a session has both
-    classes, values = gateway.new_array(jvm.java.lang.Class, 3), gateway.new_array(jvm.java.lang.Object, 3)
-    classes[0], values[0] = jvm.java.lang.Class.forName("org.apache.spark.sql.types.StructType"), schema
-    classes[1], values[1] = jvm.java.lang.Integer.TYPE, port
-    classes[2], values[2] = jvm.java.lang.Class.forName("java.lang.String"), token
+    structure, text = map(jvm.java.lang.Class.forName, ("org.apache.spark.sql.types.StructType", "java.lang.String"))
+    given = ((structure, schema), (text, host), (jvm.java.lang.Integer.TYPE, port), (text, token))
+    classes = gateway.new_array(jvm.java.lang.Class, len(given))
+    values = gateway.new_array(jvm.java.lang.Object, len(given))
+    for number, (kind, value) in enumerate(given):
+        classes[number], values[number] = kind, value
     return _loaders[context].loadClass(_LIVE_ROWS).getDeclaredConstructor(classes).newInstance(values)
 
 

@@ -18,6 +18,9 @@ from mvserver.streaming.spark.class_archive import OPTIONS, ClassArchives
 JAVA_OPTIONS = "-Xss8m -XX:+UseParallelGC"
 _LOCAL = re.compile(r"local(\[(?P<count>\*|[0-9]+)(,[ ]*([0-9]+|\*))?\])?")
 _CLASS_PATH = "spark.driver.extraClassPath"
+_HOST, _BIND_ADDRESS = "spark.driver.host", "spark.driver.bindAddress"
+LOOPBACK = "127.0.0.1"
+_ENCRYPTION = ("spark.network.crypto.enabled", "spark.authenticate.enableSaslEncryption", "spark.ssl.rpc.enabled")
 JAR_DIRECTORY = "spark.mvserver.jarDirectory"
 
 
@@ -34,6 +37,27 @@ class SparkOptions:
     live_slots: int = 0  # task slots besides those of batches
     jar_directory: Path | None = None  # where jars are looked for before the network is asked
     archives: ClassArchives | None = None  # of Spark's classes; None: they are read anew at each start
+
+    @property
+    def host(self) -> str:
+        """The address of this machine by which executors reach it."""
+        return dict(self.extra).get(_HOST, LOOPBACK)
+
+    @property
+    def bind_address(self) -> str:
+        """The address at which is listened for executors."""
+        return dict(self.extra).get(_BIND_ADDRESS, self.host)
+
+    @property
+    def is_remote(self) -> bool:
+        """Whether tasks run in executors of their own, as on a cluster."""
+        return local_slots(self.master) is None
+
+    @property
+    def encrypts(self) -> bool:
+        """Whether what Spark sends to executors and hears of them is encrypted."""
+        extra = dict(self.extra)
+        return any(extra.get(key, "").strip().lower() == "true" for key in _ENCRYPTION)
 
 
 def class_settings(options: SparkOptions) -> dict[str, str]:

@@ -19,6 +19,7 @@ from pyspark.sql import SparkSession
 from mvserver import limits
 from mvserver.spark_jvm import SparkJvm, exit_signal, exit_text
 from mvserver.streaming.spark.class_archive import make_beside
+from mvserver.streaming.spark.executors import executor_cores
 from mvserver.streaming.spark.jvm_folder import remove_jvm_folder
 from mvserver.streaming.spark.launch import Launched, launch
 from mvserver.streaming.spark.oom_kills import oom_kills
@@ -56,6 +57,7 @@ class SparkProcess:
         self._killed_for: str | None = None
         self._was_stopped = False
         self.answers = 0  # to questions, as long as it is well
+        self.executor_cores = 0  # task slots on other machines
         self.session: SparkSession | None = None
         self.broken: str | None = None  # why it cannot be talked to although the process may be there
         self.ended = threading.Event()
@@ -73,6 +75,7 @@ class SparkProcess:
         if not self._awaited():
             warm_up(session)
         self.session = session
+        self._look_at_executors(session)
         threading.Thread(target=self._ask, args=(session,), name="spark-ping", daemon=True).start()
         self._make_archive()
         return session
@@ -163,6 +166,10 @@ class SparkProcess:
     def _is_oom(self, code: int | None) -> bool:
         return code is not None and exit_signal(code) == signal.SIGKILL and oom_kills() > self._oom_kills
 
+    def _look_at_executors(self, session: SparkSession) -> None:
+        if self._options.is_remote:
+            self.executor_cores = executor_cores(session)
+
     # --- the threads ------------------------------------------------------------------------------------------------
     def _await_end(self, process: subprocess.Popen[bytes]) -> None:
         process.wait()  # which reaps it
@@ -175,6 +182,8 @@ class SparkProcess:
             kills, self._asked_at = oom_kills(), time.monotonic()
             try:
                 stopped = context.sc().isStopped()
+                if not stopped:
+                    self._look_at_executors(session)
             except Exception as error:  # noqa: BLE001 - it is what this thread is there to find out
                 self.broken = f"its gateway is broken: {type(error).__name__}"
             else:

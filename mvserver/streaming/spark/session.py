@@ -90,8 +90,8 @@ def start_session(options: SparkOptions, environment: Mapping[str, str] | None =
         **dict(options.stores),
         **({} if options.jar_directory is None else {JAR_DIRECTORY: str(options.jar_directory)}),
         "spark.driver.memory": options.driver_memory,
-        "spark.driver.host": "127.0.0.1",
-        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.driver.host": options.host,
+        "spark.driver.bindAddress": options.bind_address,
         "spark.sql.streaming.pollingDelay": f"{options.polling_delay_ms}ms",
         "spark.sql.warehouse.dir": str(options.work_directory / "warehouse"),
         "spark.local.dir": str(options.work_directory / "local"),
@@ -108,12 +108,19 @@ def start_session(options: SparkOptions, environment: Mapping[str, str] | None =
         raise SqlError(
             sqlstates.SYSTEM_ERROR,
             "Spark could not be started",
-            detail=f"{_words(error)}.",
+            detail=f"{_cause(error, options)}.",
             hint=START_HINT,
         ) from error
     if not _log.isEnabledFor(logging.DEBUG):
         _leave_failures_to_us(session)
     return session
+
+
+def _cause(error: Exception, options: SparkOptions) -> str:
+    words = _words(error)
+    if options.is_remote and "stopped SparkContext" in words:  # by itself: Spark's log alone says why
+        return f"the cluster at {options.master} does not answer, or has ended the application"
+    return words
 
 
 def _words(error: Exception) -> str:

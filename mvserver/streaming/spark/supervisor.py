@@ -75,6 +75,12 @@ class SparkSupervisor:
     def state(self) -> SparkState:
         return self._state
 
+    @property
+    def executor_cores(self) -> int:
+        """Task slots on other machines, as of a second ago; 0 where Spark is local, or not there."""
+        process = self._process
+        return 0 if process is None or self._session is None else process.executor_cores
+
     def is_current(self, session: SparkSession) -> bool:
         """Whether the session's life of Spark goes on, as far as is known."""
         return self._session is session
@@ -255,7 +261,7 @@ class SparkSupervisor:
         except JvmStartError as error:
             return _StartFailure(str(error), error.signal is not None)
         except SqlError as error:
-            return _StartFailure(error.detail or error.message, is_gateway_error(error), error)
+            return _StartFailure((error.detail or error.message).rstrip("."), is_gateway_error(error), error)
         except Exception as error:  # noqa: BLE001 - shown to whoever waits for Spark
             if not process.ended.is_set() and not is_gateway_error(error):
                 _log.exception("Spark could not be started")

@@ -4,7 +4,7 @@ import java.io.ByteArrayOutputStream;
 import java.io.DataOutputStream;
 import java.io.IOException;
 import java.io.InputStream;
-import java.net.InetAddress;
+import java.net.InetSocketAddress;
 import java.net.Socket;
 import java.nio.channels.Channels;
 import java.nio.charset.StandardCharsets;
@@ -35,20 +35,22 @@ public final class LiveRows extends PythonForeachWriter {
   static final int GREETING_MS = 60000;
 
   private final StructType columns;
+  private final String host;
   private final int port;
   private final String token;
   private transient Gathered gathered;
 
-  public LiveRows(StructType columns, int port, String token) {
+  public LiveRows(StructType columns, String host, int port, String token) {
     super(null, columns);
     this.columns = columns;
+    this.host = host;
     this.port = port;
     this.token = token;
   }
 
   public boolean open(long partition, long epoch) {
     try {
-      gathered = new Gathered(columns, port, token, partition, epoch);
+      gathered = new Gathered(columns, host, port, token, partition, epoch);
     } catch (IOException e) {
       throw new IllegalStateException("the server does not take rows: " + e.getMessage(), e);
     }
@@ -82,8 +84,9 @@ public final class LiveRows extends PythonForeachWriter {
     private boolean closing;
     private Throwable failed;
 
-    Gathered(StructType columns, int port, String token, long partition, long epoch) throws IOException {
-      socket = new Socket(InetAddress.getByName("127.0.0.1"), port);
+    Gathered(StructType columns, String host, int port, String token, long partition, long epoch) throws IOException {
+      socket = new Socket();
+      socket.connect(new InetSocketAddress(host, port), GREETING_MS);
       socket.setTcpNoDelay(true);
       in = socket.getInputStream();
       out = new DataOutputStream(socket.getOutputStream());
