@@ -14,7 +14,7 @@ from mvserver import interrupts, limits
 from mvserver.dialect import binding, joined_columns
 from mvserver.dialect.binding import Bound
 from mvserver.dialect.duck_text import last_written, written
-from mvserver.dialect.functions import aggregates, binary_functions, division, enum_operands
+from mvserver.dialect.functions import aggregates, binary_functions, division, enum_operands, overlapping
 from mvserver.dialect.pull_query import TypedPullQuery
 from mvserver.dialect.typing import constant_operands, exact_columns, mixed_numerics, set_columns
 from mvserver.dialect.typing.operand_checks import OperandChecks
@@ -39,6 +39,8 @@ def _type_values(query: TypedPullQuery) -> None:
     query.with_enums = bool(query.query.own_types) or enum_operands.present(query.tree)
     if query.with_enums:
         query.rewriting().unify_rows()
+        if _has_sets(query) and binding.parameter_numbers(query.tree):
+            set_columns.label_parameters(query.cursor, query.tree)
 
 
 def _type_inner_set_columns(query: TypedPullQuery) -> None:
@@ -52,6 +54,8 @@ def _type_constants(query: TypedPullQuery) -> None:
         return
     if constant_operands.present(query.tree):
         query.rewriting().type_constants()
+    if overlapping.present(query.tree):
+        query.rewriting().choose_overlaps(query.query.oids)
     if binary_functions.present(query.tree):
         query.rewriting().trim_bytes()
 

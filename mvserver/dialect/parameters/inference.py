@@ -37,6 +37,7 @@ _BINARY: dict[type[exp.Expr], str] = {
     exp.ArrayOverlaps: "&&", exp.JSONExtract: "->", exp.JSONExtractScalar: "->>", exp.JSONBExtract: "#>",
     exp.JSONBExtractScalar: "#>>", exp.JSONBContainsTopKey: "?", exp.JSONBContainsAnyTopKeys: "?|",
     exp.JSONBContainsAllTopKeys: "?&", exp.JSONBDeleteAtPath: "#-", exp.BitwiseAnd: "&", exp.BitwiseOr: "|",
+    exp.BitwiseXor: "#", exp.BitwiseLeftShift: "<<", exp.BitwiseRightShift: ">>",
 }  # fmt: skip
 _CAST_NAMES = {
     "double": oids.FLOAT8, "float": oids.FLOAT4, "varbinary": oids.BYTEA, "tinyint": oids.INT2, "string": oids.TEXT,
@@ -495,6 +496,8 @@ class _Inference:
         if name in ("percentile_cont", "percentile_disc"):
             for argument in arguments:
                 self._coerced(argument, oids.FLOAT8)
+            if name == "percentile_cont" and order is not None and sorted_by == oids.UNKNOWN:
+                self._take(order.this, oids.FLOAT8)
             interval = sorted_by == oids.INTERVAL
             return sorted_by if name == "percentile_disc" or interval else oids.FLOAT8
         for argument in arguments:

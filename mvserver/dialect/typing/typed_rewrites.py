@@ -23,6 +23,7 @@ from mvserver.dialect.functions import (
     enum_operands,
     json_operators,
     json_values,
+    overlapping,
     periods,
     to_char,
 )
@@ -119,6 +120,10 @@ class TypedRewriting:
     def type_constants(self) -> bool:
         """Texts beside an operator, in place; True when there was one."""
         return constant_operands.give_types(self._tree, self._type)
+
+    def choose_overlaps(self, given: Sequence[int]) -> None:
+        """By the types of its parts, in place. ``given`` are those of the parameters."""
+        overlapping.choose(self._tree, self._type, given)
 
     def trim_bytes(self) -> bool:
         """Functions of bytes that DuckDB takes for those of texts, in place; True when there was one."""

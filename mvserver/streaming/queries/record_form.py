@@ -12,8 +12,8 @@ from mvserver.record_keys import field_of_key
 from mvserver.sql.types import SqlType
 from mvserver.streaming.batch.program import ViewInput
 from mvserver.streaming.batch.record_encoding import RecordEncoder
+from mvserver.streaming.queries.json_form import INSTANT_FORMAT, MOMENT_FORMAT, json_value
 from mvserver.streaming.queries.outgoing import AT_ONCE, OfSink, Pace, outbox_position
-from mvserver.streaming.queries.written_values import INSTANT_FORMAT, MOMENT_FORMAT, json_value
 from spark_sinks.base import Position, SinkRecords, TransactionalSink
 from spark_sinks.decode.columns import text
 from spark_sinks.decode.partitions import folder_of
