@@ -186,3 +186,14 @@ SELECT 'x' UNION ALL SELECT s::varchar(3) FROM facts ORDER BY 1
 SELECT s::name FROM facts UNION ALL SELECT s::text FROM facts ORDER BY 1
 SELECT t1.c0 AS c0 FROM (VALUES (1), (2)) AS t1(c0) CROSS JOIN LATERAL (SELECT DISTINCT 1.5::int AS c0, (count(DISTINCT 1) / nullif(0::int8, 0)) AS c1, time '12:00' AS c2 FROM things AS t3 WHERE (t3.id IN (t3.id, t1.c0))) AS t2
 SELECT $1 << 2, $2 >> 1, 5 # $3 FROM facts ;; 1 | 8 | 3
+SELECT concat(s::char(3), 'x'), concat_ws('-', s::char(3), q.a), format('%s|', s::char(4)), s::char(3) || 'x' FROM (SELECT s, s::char(5) AS a FROM facts) q
+SELECT time '12:00' = interval '12 hours', time '12:00' < interval '13 hours', interval '12 hours' = time '12:00', time '12:00' BETWEEN interval '1 hour' AND interval '20 hours', time '12:00' IN (interval '12 hours')
+SELECT CASE c WHEN interval '12 hours' THEN 1 ELSE 2 END, CASE time '12:00' WHEN interval '12 hours' THEN 1 ELSE 2 END, nullif(c, interval '12 hours') FROM facts ORDER BY id
+SELECT CASE c WHEN $1 + interval '1 hour' THEN 1 ELSE 2 END FROM facts ORDER BY id ;; 11:00
+SELECT CASE WHEN id > ALL (ARRAY[id, i4]) AND id > ALL (ARRAY[id, i4]) THEN 1 ELSE 2 END, count(*) FROM facts GROUP BY (id > ALL (ARRAY[id, i4])) ORDER BY 1, 2
+SELECT id FROM facts WHERE $1 IN ($2, tz) ;; 2024-03-31 00:30:00+00 | 2024-03-31 00:30:00+00
+SELECT id FROM facts WHERE ($1, id) IN (($2, 1), (tz, 2)) ;; 2024-03-31 00:30:00+00 | 2024-03-31 00:30:00+00
+SELECT id FROM facts WHERE ($1, id) IN ((tz, 1), ($2, 2)) ;; 2024-03-31 00:30:00+00 | 2024-03-31 00:30:00+00
+SELECT id FROM facts WHERE $1 IN (tz, $2) ;; 2024-03-31 00:30:00+00 | 2024-03-31 00:30:00+00
+SELECT id FROM facts WHERE $1 IN (1, 2, i8) ;; 100
+SELECT nullif(c, interval '12 hours'), c BETWEEN interval '1 hour' AND interval '13 hours', c IN (interval '12 hours') FROM facts ORDER BY id

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
+from mvserver import interrupts
 from mvserver.dialect.derived_columns import is_plain, item_of
 from mvserver.dialect.functions.casts import PADDED, SHOWN_AS, character_length
 from mvserver.dialect.joins import sources_of
@@ -45,6 +46,9 @@ _TEXT, _UNKNOWN = _Text(oids.TEXT), _Text(oids.UNKNOWN)
 
 def show(tree: exp.Expr) -> None:
     """In place, while casts are as they were written."""
+    for call in interrupts.asking(list(tree.find_all(*_SHOWING))):
+        for part in call.expressions:
+            _pad(part)
     if isinstance(tree, exp.SetOperation):
         _show_sets(tree)
         return
@@ -61,6 +65,28 @@ def show(tree: exp.Expr) -> None:
         shown = _shown(item, value, found, tree)
         if shown is not None:
             shown.meta[SHOWN_AS] = found.shown_as
+
+
+_SHOWING = (exp.Concat, exp.ConcatWs, exp.Format)
+"""Functions that show values of any type as they are."""
+
+
+def _pad(value: exp.Expr) -> None:
+    """With its blanks, where it is a char(n)."""
+    bare, found = value.unnest(), _type(value, 0)
+    if not found.is_blank_padded:
+        return
+    if isinstance(bare, exp.Cast):
+        bare.meta[PADDED] = True
+    else:
+        value.replace(_padded(value, found.length or 1))
+
+
+def _padded(value: exp.Expr, length: int) -> exp.Expr:
+    bare = value.copy()
+    if isinstance(bare, exp.Subquery):
+        bare.set("alias", None)
+    return exp.Anonymous(this="rpad", expressions=[bare, exp.Literal.number(length), exp.Literal.string(" ")])
 
 
 def _shown(item: exp.Expr, value: exp.Expr, found: _Text, select: exp.Select) -> exp.Expr | None:
@@ -87,11 +113,7 @@ def _is_grouped(select: exp.Select) -> bool:
 
 
 def _padded_item(item: exp.Expr, value: exp.Expr, length: int) -> exp.Expr:
-    bare = value.copy()
-    if isinstance(bare, exp.Subquery):
-        bare.set("alias", None)
-    filled = [bare, exp.Literal.number(length), exp.Literal.string(" ")]
-    padded = exp.Anonymous(this="rpad", expressions=filled)
+    padded = _padded(value, length)
     item.replace(exp.alias_(padded, item.alias_or_name, quoted=True, copy=False))
     return padded
 
@@ -101,11 +123,8 @@ def _pad_parts(node: exp.Expr) -> None:
         bare = part.unnest()
         if isinstance(bare, exp.Case | exp.Coalesce):
             _pad_parts(bare)
-        elif isinstance(bare, exp.Cast):
-            bare.meta[PADDED] = True
-        elif (found := _type(bare, 0)).is_blank_padded:
-            filled = [bare.copy(), exp.Literal.number(found.length or 1), exp.Literal.string(" ")]
-            bare.replace(exp.Anonymous(this="rpad", expressions=filled))
+        else:
+            _pad(part)
 
 
 def _show_sets(tree: exp.SetOperation) -> None:

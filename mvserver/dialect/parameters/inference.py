@@ -358,9 +358,22 @@ class _Inference:
         chosen = self._chosen(signatures.operator, symbol, (one, other), (left, right))
         if chosen is None:
             return None
-        self._take(left, chosen.arguments[0])
-        self._take(right, chosen.arguments[1])
+        for part, oid, wanted in ((left, one, chosen.arguments[0]), (right, other, chosen.arguments[1])):
+            if oid == oids.UNKNOWN:
+                self._refuse_other(part, wanted)
+            self._take(part, wanted)
         return chosen.result
+
+    def _refuse_other(self, node: exp.Expr | None, oid: int) -> None:
+        """42P08 for a parameter that was of no type when its expression was read, and has another one since."""
+        bare = node.unnest() if node is not None else None
+        found = self.found.get(int(bare.name)) if isinstance(bare, exp.Parameter) and bare.name.isdigit() else None
+        if found is not None and oid not in (found, oids.ANY):
+            raise SqlError(
+                sqlstates.AMBIGUOUS_PARAMETER,
+                f"inconsistent types deduced for parameter ${bare.name if bare is not None else ''}",
+                detail=f"{oids.type_name(found)} versus {oids.type_name(oid)}",
+            )
 
     def _compared_with_array(self, symbol: str, left: exp.Expr, array: exp.Expr) -> Type:
         one = self.type_of(left)
@@ -391,6 +404,7 @@ class _Inference:
                 self._applied("=", part, self.type_of(part), None, oid)
             return oids.BOOL
         one = self.type_of(node.this) if rows is None else None
+        firsts = [self.type_of(part) for part in rows or ()]  # they are read once
         items = node.expressions
         alone = [item for item in items if item.find(exp.Column) is None]
         if rows is None and len(alone) > 1:
@@ -398,9 +412,15 @@ class _Inference:
             for item in alone:
                 self._take(item, common)
             self._applied("=", node.this, one, None, common)
+            one = self.type_of(node.this)  # by all of them at once
             items = [item for item in items if item.find(exp.Column) is not None]
         for item in items:
-            self._operator("=", node.this, item)
+            fields = _row(item)
+            if rows is None:
+                self._applied("=", node.this, one, item, self.type_of(item))
+            elif fields is not None:
+                for part, first, other in zip(rows, firsts, fields, strict=False):
+                    self._applied("=", part, first, other, self.type_of(other))
         return oids.BOOL
 
     def _alike(self, node: exp.Expr) -> Type:

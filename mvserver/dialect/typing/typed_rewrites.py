@@ -94,6 +94,8 @@ def _is_rewritten(node: exp.Expr) -> bool:
         return is_mark(node) or node.name == "_extract_epoch"
     if isinstance(node, exp.WithinGroup):
         return isinstance(node.this, exp.PercentileCont)
+    if isinstance(node, exp.Case):
+        return node.this is not None
     if isinstance(node, exp.Is):
         return isinstance(node.this, exp.Column) and not node.this.table and isinstance(node.expression, exp.Null)
     if isinstance(node, exp.Ceil | exp.Floor):
@@ -205,6 +207,8 @@ class TypedRewriting:
             return self._doubled(node)
         if isinstance(node, exp.WithinGroup):
             return self._percentile(node)
+        if isinstance(node, exp.Case):
+            return node if periods.as_intervals(node, self._type) else None
         if isinstance(node, exp.DPipe | exp.Concat | exp.ConcatWs):
             return self._joined(node)
         if isinstance(node, exp.Is):
