@@ -197,3 +197,8 @@ SELECT id FROM facts WHERE ($1, id) IN ((tz, 1), ($2, 2)) ;; 2024-03-31 00:30:00
 SELECT id FROM facts WHERE $1 IN (tz, $2) ;; 2024-03-31 00:30:00+00 | 2024-03-31 00:30:00+00
 SELECT id FROM facts WHERE $1 IN (1, 2, i8) ;; 100
 SELECT nullif(c, interval '12 hours'), c BETWEEN interval '1 hour' AND interval '13 hours', c IN (interval '12 hours') FROM facts ORDER BY id
+SELECT array_agg(DISTINCT s::char(3) ORDER BY s::char(3)), array_agg(s::varchar ORDER BY id), array_agg(s::char(2) ORDER BY id) FILTER (WHERE b) FROM facts
+SELECT ARRAY[s::varchar, s], ARRAY[s, s::varchar], ARRAY[s::char(3), s::char(3)], ARRAY[s::char(3), 'x'], ARRAY[s::varchar(2), s::varchar(2)] FROM facts ORDER BY id
+SELECT array_agg(s::char(3)) OVER (ORDER BY id) FROM facts ORDER BY id
+SELECT ARRAY['a', 'b'], ARRAY[NULL, 'a'::varchar], ARRAY[s, s] FROM facts
+SELECT (ts, q.iv) OVERLAPS (ts, q.iv * 2), (ts, tz - tz) OVERLAPS (d, q.iv) FROM facts, (SELECT interval '1 day' AS iv) q ORDER BY id

@@ -61,6 +61,7 @@ def show(tree: exp.Expr) -> None:
             continue  # what a DISTINCT is sorted by must stay as it is
         found = _type(value, 0)
         if found.oid not in _CHARACTER:
+            _show_array(value, tree)
             continue
         shown = _shown(item, value, found, tree)
         if shown is not None:
@@ -104,6 +105,33 @@ def _shown(item: exp.Expr, value: exp.Expr, found: _Text, select: exp.Select) ->
         _pad_parts(value)
         return value
     return None
+
+
+def _show_array(value: exp.Expr, select: exp.Select) -> None:
+    """One that is written out, or an aggregate: its elements are of the type, with their blanks."""
+    array = value.unnest()
+    while isinstance(array, exp.Filter | exp.Window):
+        array = array.this
+    if isinstance(array, exp.ArrayAgg):
+        keys = [order.this for order in array.find_all(exp.Ordered)]
+        elements = [_argument(array), *keys]
+        found = _type(elements[0], 0)
+    elif isinstance(array, exp.Array) and not _is_grouped(select):
+        elements = list(array.expressions)
+        found = _common([_type(element, 0) for element in elements]) if elements else _TEXT
+    else:
+        return
+    if found.oid in _CHARACTER and found.oid in oids.ARRAY_OF:
+        for element in elements:
+            _pad(element)
+        value.meta[SHOWN_AS] = (oids.ARRAY_OF[found.oid], found.shown_as[1] if isinstance(array, exp.Array) else -1)
+
+
+def _argument(call: exp.Expr) -> exp.Expr:
+    part: exp.Expr = call.this
+    while isinstance(part, exp.Order | exp.Distinct):
+        part = part.this or part.expressions[0]
+    return part
 
 
 def _is_grouped(select: exp.Select) -> bool:

@@ -51,7 +51,8 @@ def choose(tree: exp.Expr, type_of: Callable[[exp.Expr], str], given: Sequence[i
         parts = [_typed(part, oid) for part, oid in zip(node.expressions, chosen.arguments, strict=True)]
         for start in (0, 2):
             if chosen.arguments[start + 1] == oids.INTERVAL:
-                parts[start + 1] = exp.Add(this=parts[start].copy(), expression=parts[start + 1])
+                length = exp.Paren(this=parts[start + 1])
+                parts[start + 1] = exp.Add(this=exp.Paren(this=parts[start].copy()), expression=length)
         node.set("expressions", parts)
 
 

@@ -204,7 +204,8 @@ def _shown(output: OutputType, declared: tuple[int, int] | None) -> OutputType:
         return output
     if declared[0] in (oids.NUMERIC, oids.ARRAY_OF[oids.NUMERIC]):  # of what the wire makes numerics of
         return OutputType(PgType(*declared))
-    return replace(output, pg=PgType(*declared)) if output.pg.oid == oids.TEXT else output
+    texts = oids.ARRAY_OF[oids.TEXT] if declared[0] in oids.ELEMENT_OF else oids.TEXT
+    return replace(output, pg=PgType(*declared)) if output.pg.oid == texts else output
 
 
 def _of_views(outputs: list[OutputType], from_columns: Sequence[Origin], views: Sequence[Relation]) -> list[OutputType]:
