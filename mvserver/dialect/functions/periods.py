@@ -56,7 +56,9 @@ def _compared(node: exp.Expr) -> Sequence[exp.Expr]:
 def as_intervals(node: exp.Expr, type_of: TypeOf) -> bool:
     """Times of day that are compared with intervals are intervals, in place; True when there was one."""
     operands = _compared(node)
-    if not operands or type_of(operands[0]) not in _KINDS:
+    if all(isinstance(operand.unnest(), exp.Literal | exp.Null) for operand in operands[1:]):
+        return False  # of the first one's type
+    if type_of(operands[0]) not in _KINDS:
         return False
     kinds = [type_of(operand) for operand in operands]
     if not {*_KINDS} <= {*kinds}:
