@@ -39,8 +39,6 @@ def _type_values(query: TypedPullQuery) -> None:
     query.with_enums = bool(query.query.own_types) or enum_operands.present(query.tree)
     if query.with_enums:
         query.rewriting().unify_rows()
-        if _has_sets(query) and binding.parameter_numbers(query.tree):
-            set_columns.label_parameters(query.cursor, query.tree)
 
 
 def _type_inner_set_columns(query: TypedPullQuery) -> None:
@@ -75,7 +73,10 @@ def _check_operands(query: TypedPullQuery) -> None:
             raise
         bound = query.bound
     if not query.query.reads_system:
-        OperandChecks(query.cursor, query.tree, bound.parameters, query.query.text).check()
+        numbers = binding.parameter_numbers(query.tree)
+        typed = binding.client_casts(numbers, query.query.oids, {}, query.query.own_types)
+        types = {**bound.parameters, **typed}
+        OperandChecks(query.cursor, query.tree, types, query.query.text, typed=typed.keys()).check()
 
 
 def _cast_all(query: TypedPullQuery) -> bool:

@@ -202,3 +202,12 @@ SELECT ARRAY[s::varchar, s], ARRAY[s, s::varchar], ARRAY[s::char(3), s::char(3)]
 SELECT array_agg(s::char(3)) OVER (ORDER BY id) FROM facts ORDER BY id
 SELECT ARRAY['a', 'b'], ARRAY[NULL, 'a'::varchar], ARRAY[s, s] FROM facts
 SELECT (ts, q.iv) OVERLAPS (ts, q.iv * 2), (ts, tz - tz) OVERLAPS (d, q.iv) FROM facts, (SELECT interval '1 day' AS iv) q ORDER BY id
+SELECT (id, $1) = (1, e::mood) FROM facts ORDER BY id ;; sad
+SELECT ($1, id) IN ((e::mood, 1), ('ok', 2)) FROM facts ORDER BY id ;; sad
+SELECT $1 = e::mood, e::mood IN ($1, 'ok') FROM facts ORDER BY id ;; sad
+SELECT (id, $1) = (1, u::uuid) FROM facts ORDER BY id ;; a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11
+SELECT count(*) FROM (SELECT greatest(t2.u::uuid, t2.u::uuid) AS c0 FROM facts t2) t1 JOIN facts t3 ON true WHERE (t1.c0, $1) = (t3.u::uuid, t3.e::mood) ;; sad
+SELECT ($1 + interval '1 day')::date FROM facts ;; 2024-02-29
+SELECT ($1 + interval '1 day')::timestamp FROM facts ;; 2024-02-29
+SELECT ($1 + interval '1 day')::time FROM facts ;; 01:00
+SELECT ($1 + interval '1 hour') IS DISTINCT FROM time '12:00', c IS NOT DISTINCT FROM $2 + interval '1 hour' FROM facts ORDER BY id ;; 12:00 | 11:00

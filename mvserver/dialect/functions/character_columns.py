@@ -170,10 +170,7 @@ def _show_sets(tree: exp.SetOperation) -> None:
                 own = _type(item, 0)
                 if own.is_blank_padded:
                     _padded_item(item, item.unalias(), own.length or 1)
-        elif found.oid not in _CHARACTER or found.oid == oids.BPCHAR:
-            shown.append(None)
-            continue
-        shown.append(found.shown_as)
+        shown.append(found.shown_as if found.oid in _CHARACTER else None)
     tree.meta[SHOWN_COLUMNS] = shown
 
 

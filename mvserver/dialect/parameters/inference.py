@@ -45,17 +45,29 @@ _CAST_NAMES = {
 }  # fmt: skip
 
 
-def infer(tree: exp.Expr, given: Sequence[int], columns: Callable[[exp.Expr], Columns | None]) -> dict[int, int]:
-    """The oids of the parameters by number, the client's own among them. ``columns`` are those of a relation's node."""
-    inference = _Inference({at: oid for at, oid in enumerate(given, start=1) if oid}, columns)
+def infer(
+    tree: exp.Expr,
+    given: Sequence[int],
+    columns: Callable[[exp.Expr], Columns | None],
+    own_type: Callable[[exp.Expr], Type] = lambda target: None,
+) -> dict[int, int]:
+    """The oids of the parameters by number, the client's own among them. ``columns`` are those of a relation's node,
+    ``own_type`` is that of a cast's target which users have made."""
+    inference = _Inference({at: oid for at, oid in enumerate(given, start=1) if oid}, columns, own_type)
     inference.query(tree)
     return inference.found
 
 
 class _Inference:
-    def __init__(self, found: dict[int, int], columns: Callable[[exp.Expr], Columns | None]) -> None:
+    def __init__(
+        self,
+        found: dict[int, int],
+        columns: Callable[[exp.Expr], Columns | None],
+        own_type: Callable[[exp.Expr], Type],
+    ) -> None:
         self.found = found
         self._columns = columns
+        self._own_type = own_type
         self._frames: list[list[tuple[str, Source]]] = []  # the relations in scope, the innermost query last
         self._ctes: dict[str, Columns | None] = {}
 
@@ -325,7 +337,9 @@ class _Inference:
         assert isinstance(node, exp.Cast)  # noqa: S101 - chosen by type
         name, is_array = target_of(node)
         oid = _CAST_NAMES.get(name) or static_data.type_names().get(name)
-        if oid is not None and is_array:
+        if oid is None:
+            oid = self._own_type(node.to)
+        elif is_array:
             oid = oids.ARRAY_OF.get(oid)
         if isinstance(node.this, exp.Array):
             element = oids.element_of(oid) if oid is not None else None

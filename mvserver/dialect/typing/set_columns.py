@@ -14,7 +14,6 @@ from sqlglot import exp
 from mvserver import interrupts
 from mvserver.dialect.duck_text import written
 from mvserver.dialect.errors.duck_errors import translate
-from mvserver.dialect.functions import enums
 from mvserver.dialect.functions.casts import constant_of
 from mvserver.dialect.probes import bound_in
 from mvserver.dialect.typing.operand_rules import first_select, is_certain
@@ -43,17 +42,6 @@ def unify(cursor: duckdb.DuckDBPyConnection, tree: exp.Expr, *, inner: bool = Fa
                 if number < len(kinds) and not (others and _is_unknown(others[number])):
                     changed |= _give(cursor, item, kinds[number])
     return changed
-
-
-def label_parameters(cursor: duckdb.DuckDBPyConnection, tree: exp.Expr) -> None:
-    """Parameters beside a column of an enum type are labels of it: in place."""
-    for operation in interrupts.asking(reversed(list(tree.find_all(exp.SetOperation)))):
-        for side, other in ((operation.left, operation.right), (operation.right, operation.left)):
-            wanted = {n: item for n, item in enumerate(_columns(side)) if isinstance(item.unnest(), exp.Parameter)}
-            kinds = _types(cursor, other, tree) if wanted else ()
-            for number, item in wanted.items():
-                if number < len(kinds) and enums.known(kinds[number]) is not None:
-                    item.replace(exp.cast(item.copy(), kinds[number], dialect="duckdb"))
 
 
 def _is_settled(operation: exp.SetOperation, tree: exp.Expr) -> bool:

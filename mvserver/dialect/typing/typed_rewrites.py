@@ -94,7 +94,7 @@ def _is_rewritten(node: exp.Expr) -> bool:
         return is_mark(node) or node.name == "_extract_epoch"
     if isinstance(node, exp.WithinGroup):
         return isinstance(node.this, exp.PercentileCont)
-    if isinstance(node, exp.Case):
+    if isinstance(node, exp.Case | exp.NullSafeEQ | exp.NullSafeNEQ):
         return node.this is not None
     if isinstance(node, exp.Is):
         return isinstance(node.this, exp.Column) and not node.this.table and isinstance(node.expression, exp.Null)
@@ -207,7 +207,7 @@ class TypedRewriting:
             return self._doubled(node)
         if isinstance(node, exp.WithinGroup):
             return self._percentile(node)
-        if isinstance(node, exp.Case):
+        if isinstance(node, exp.Case | exp.NullSafeEQ | exp.NullSafeNEQ):
             return node if periods.as_intervals(node, self._type) else None
         if isinstance(node, exp.DPipe | exp.Concat | exp.ConcatWs):
             return self._joined(node)
