@@ -5,6 +5,7 @@ from __future__ import annotations
 from sqlglot import exp
 
 from mvserver import interrupts
+from mvserver.dialect.derived_columns import items_of
 from mvserver.dialect.guard import function_name
 from mvserver.sql.pull_parser import CALLED
 
@@ -122,8 +123,7 @@ def _strong(node: exp.Expr | None) -> str | None:
     if isinstance(node, exp.Case):
         return _strong(node.args.get("default"))
     if isinstance(node, exp.Subquery):
-        first = node.this.selects[0] if isinstance(node.this, exp.Query) and node.this.selects else None
-        return None if first is None else (_strong(first) or _weak(first))
+        return _first_name(node.this)
     if isinstance(node, exp.Trim):
         return {"LEADING": "ltrim", "TRAILING": "rtrim"}.get(str(node.args.get("position")).upper(), "btrim")
     if isinstance(node, exp.StartsWith) and CALLED not in node.meta:  # the operator ^@
@@ -135,6 +135,17 @@ def _strong(node: exp.Expr | None) -> str | None:
         found = _NAMES.get(name, name)
         return None if found == UNNAMED else found
     return None
+
+
+def _first_name(query: exp.Expr) -> str:
+    """Of a sub-query's only column; a sub-query has always a name for it, and be it none."""
+    if isinstance(query.unnest(), exp.Values):
+        return "column1"
+    first = query.selects[0] if isinstance(query, exp.Query) and query.selects else None
+    if first is None:
+        return UNNAMED
+    columns = items_of(query) if first.is_star else None
+    return columns[0][0] if columns else output_name(first)
 
 
 def _last_part(node: exp.Expr) -> str | None:
@@ -173,7 +184,8 @@ def name_outputs(tree: exp.Expr) -> None:
 
 
 def _is_named(item: exp.Expr) -> bool:
-    return isinstance(item, exp.Alias | exp.Aliases | exp.Star | exp.Column) or item.is_star
+    plain = isinstance(item, exp.Alias | exp.Aliases | exp.Star | exp.Column)
+    return plain or (item.is_star and not isinstance(item, exp.Subquery))
 
 
 def _is_row_source(select: exp.Select) -> bool:

@@ -20,7 +20,9 @@ from mvserver.dialect.typing.typed_rewrites import TypedRewriting
 from mvserver.errors import SqlError
 from mvserver.pgcatalog.session_functions import SessionFacts
 
-_MAY_BE_ADDED = (sqlstates.UNDEFINED_FUNCTION, sqlstates.DATATYPE_MISMATCH, sqlstates.FEATURE_NOT_SUPPORTED)
+_MAY_BE_ADDED = (
+    sqlstates.UNDEFINED_FUNCTION, sqlstates.DATATYPE_MISMATCH, sqlstates.FEATURE_NOT_SUPPORTED, sqlstates.CANNOT_COERCE,
+)  # fmt: skip
 _ROUNDS_MAX = 4
 """Types of what is put in other words depend on what was put so within it: one kind of rewriting after the other."""
 

@@ -21,6 +21,7 @@ from mvserver.dialect.functions import (
     filtered,
     jsonb,
     long_texts,
+    overlapping,
     sorting,
     system_columns,
     time_zones,
@@ -33,7 +34,6 @@ from mvserver.dialect.functions.checked_functions import (
     interval_quotient,
     interval_sum,
     least_integer,
-    overlaps,
 )
 from mvserver.dialect.functions.functions import adapt_function
 from mvserver.dialect.functions.json_operators import adapt_operator
@@ -285,7 +285,7 @@ def _adapt_node(node: exp.Expr, facts: SessionFacts, *, catalog: bool) -> exp.Ex
     if isinstance(node, exp.Add | exp.Sub):
         return interval_sum(node)
     if isinstance(node, exp.Overlaps):
-        return overlaps(node)
+        return overlapping.call(node)
     if isinstance(node, exp.Div):
         node.set("typed", None)  # sqlglot would cast a quotient of integers to bigint
         return interval_quotient(node)
@@ -307,7 +307,7 @@ def _adapt_node(node: exp.Expr, facts: SessionFacts, *, catalog: bool) -> exp.Ex
         _check_fraction(node.this)
     if isinstance(node, exp.Window) and isinstance(node.this, exp.Ntile):
         return exp.cast(node.copy(), "INT", dialect="duckdb")
-    if isinstance(node, exp.Ordered) and isinstance(node.this.unnest(), exp.Parameter):
+    if isinstance(node, exp.Ordered) and isinstance(node.this.unnest(), exp.Parameter) and not sorting.is_value(node):
         node.set("this", exp.cast(node.this.unnest().copy(), "TEXT", dialect="duckdb"))  # a constant: no order
     if isinstance(node, exp.Group):
         for key in [key for key in node.expressions if isinstance(key.unnest(), exp.Parameter)]:

@@ -14,7 +14,7 @@ from mvserver import interrupts, limits
 from mvserver.dialect import binding, joined_columns
 from mvserver.dialect.binding import Bound
 from mvserver.dialect.duck_text import last_written, written
-from mvserver.dialect.functions import aggregates, binary_functions, division, enum_operands
+from mvserver.dialect.functions import aggregates, binary_functions, division, enum_operands, overlapping
 from mvserver.dialect.pull_query import TypedPullQuery
 from mvserver.dialect.typing import constant_operands, exact_columns, mixed_numerics, set_columns
 from mvserver.dialect.typing.operand_checks import OperandChecks
@@ -52,6 +52,8 @@ def _type_constants(query: TypedPullQuery) -> None:
         return
     if constant_operands.present(query.tree):
         query.rewriting().type_constants()
+    if overlapping.present(query.tree):
+        query.rewriting().choose_overlaps(query.query.oids)
     if binary_functions.present(query.tree):
         query.rewriting().trim_bytes()
 
@@ -71,7 +73,10 @@ def _check_operands(query: TypedPullQuery) -> None:
             raise
         bound = query.bound
     if not query.query.reads_system:
-        OperandChecks(query.cursor, query.tree, bound.parameters, query.query.text).check()
+        numbers = binding.parameter_numbers(query.tree)
+        typed = binding.client_casts(numbers, query.query.oids, {}, query.query.own_types)
+        types = {**bound.parameters, **typed}
+        OperandChecks(query.cursor, query.tree, types, query.query.text, typed=typed.keys()).check()
 
 
 def _cast_all(query: TypedPullQuery) -> bool:

@@ -194,10 +194,15 @@ def _typed() -> str:
 
 def _dumped() -> str:
     stems = {name: stem for name, (_, stem) in _WORDS.items()}
-    name = _by_type(stems, "initcap(pg_typeof({0}))")
-    value = f"concat('io.lenses.sql.model.', {name}, 'Value@', {name}, 'Value(', CAST({{0}} AS VARCHAR), ')')"
+    name = f"replace('io.lenses.sql.model.#Value@#Value(', '#', {_by_type(stems, 'initcap(pg_typeof({0}))')})"
+    value = f"concat({name}, CAST({{0}} AS VARCHAR), ')')"
     return f"(CASE WHEN {{0}} IS NULL THEN 'io.lenses.sql.model.NullValue$@NullValue' ELSE {value} END)"
 
+
+_TEXTS_ALWAYS = ("DUMP", "TYPEOF")
+"""Calls whose result is a text, and never NULL."""
+_DUMPED_TEXT = "concat('io.lenses.sql.model.StringValue@StringValue(', {0}, ')')"
+"""DUMP of such a text, which stands there once: nested calls would multiply else."""
 
 _OTHERS: Mapping[str, Function] = {
     "AS_NON_NULLABLE": Function("required({0})", 1, 1, Nulls.NEVER),
@@ -305,6 +310,8 @@ def called(call: Call, argument: Callable[[int], Written]) -> Written:
     template = found.template
     if len(call.arguments) == 1 and found.with_one is not None:
         template = found.with_one
+    if call.name == "DUMP" and isinstance(call.arguments[0], Call) and call.arguments[0].name in _TEXTS_ALWAYS:
+        template = _DUMPED_TEXT
     if found.of_time:
         return _filled(template, call, lambda index: instant(call.arguments[index], argument(index)))
     return _filled(template, call, argument)

@@ -217,7 +217,7 @@ class Engine:
         """From where the ledger has it."""
         with self._queries.replacing(query.id):
             row = self._services.ledger_row(query.id)
-            self._queries.put(self._start_up.adopt(query, row, rebuilt=known.rebuilt))
+            self._queries.put(self._start_up.adopt(query, row))
 
     def _refuse_stopped(self) -> None:
         """57P01 for what would begin something behind the engine's end: nobody would stop it. In the turn."""
@@ -282,15 +282,14 @@ class Engine:
                 group_applications(self._queries.all())
                 return
             known.derived.ask_remaining(known.query.start_position)  # before anything of it goes
-            query = self._services.next_version(known.query)
-            renewed = RunningQuery(query, store_versions=known.store_versions, rebuilt=True)
+            query = self._services.begin_rebuild(known.query)
+            renewed = RunningQuery(query, store_versions=known.store_versions)
             try:
                 self._orphan_clean_up.drop(known)
             except Exception as error:  # nothing of it reads any more: RESTART builds it
                 renewed.broken = words_of(error)
                 self._queries.put(renewed)
                 raise
-            self._ended.wait_ended(query_id)  # what it writes is told from what the new one will
             self._queries.put(renewed)
             self._start_up.rebuild_derived(renewed)
             group_applications(self._queries.all())

@@ -161,3 +161,53 @@ SELECT a * a, b FROM (VALUES (300::smallint, 'x'), (2, 'y')) AS v(a, b) ORDER BY
 SELECT (SELECT jsonb_agg(x) FROM unnest(ARRAY[1, 2]) AS z(x)) ->> 0, (SELECT j::jsonb FROM facts WHERE id = 1) -> 'c' ->> 'd', ((SELECT '{"a": 1}'::jsonb)) ->> 'a'
 SELECT coalesce(i2, -(1)) * i2, coalesce(i2, -(-1)) * i2, coalesce(i2, '5', 0) * i2, (VALUES ('{"a": 1}'::jsonb)) ->> 'a' FROM facts ORDER BY id
 SELECT * FROM ((VALUES (1)) AS x(q) JOIN things ON true) WHERE q = $1 ORDER BY id ;; 1
+SELECT e::mood FROM facts UNION SELECT 'ok' ORDER BY 1
+SELECT 'ok' UNION ALL SELECT e::mood FROM facts ORDER BY 1
+SELECT x < 'ok' FROM (SELECT e::mood AS x FROM facts UNION SELECT 'ok') q ORDER BY x
+SELECT e::mood FROM facts EXCEPT SELECT $1 ORDER BY 1 ;; ok
+SELECT (d, d) OVERLAPS (d, '2024-03-01'), (tz, '1 day'::interval) OVERLAPS (tz, tz), (c, c) OVERLAPS (c, interval '1 hour'), (ts, ts) OVERLAPS (d, tz), (ts, '2025-01-01') OVERLAPS (ts, NULL) FROM facts ORDER BY id
+SELECT (date '2024-01-01', '2024-02-01') OVERLAPS ('2024-01-15', '2024-03-01'), (date '2024-01-01', interval '1 day') OVERLAPS ('2024-01-15', interval '1 day')
+SELECT (i4, i4) OVERLAPS (i4, i4) FROM facts
+SELECT (d, $1) OVERLAPS (d, d) FROM facts ORDER BY id ;; 2024-05-01
+SELECT percentile_cont(0.5) WITHIN GROUP (ORDER BY '1.5'), percentile_disc(0.5) WITHIN GROUP (ORDER BY 2147483647) FROM facts
+SELECT percentile_cont(0.5) WITHIN GROUP (ORDER BY 'x') FROM facts
+SELECT percentile_cont(0.5) WITHIN GROUP (ORDER BY $1), percentile_cont($2) WITHIN GROUP (ORDER BY i4) FROM facts ;; 1 | 0.5
+SELECT CASE WHEN b THEN 1 ELSE (SELECT 2) END, (SELECT 1 + 1)::int8, (SELECT max(id) FROM facts)::text, (SELECT * FROM (SELECT 1 AS a) q), (VALUES (1)) FROM facts
+SELECT coalesce(s::varchar, s), coalesce(s, s::varchar), coalesce(s::varchar(2), s::varchar(3)), coalesce(s::varchar(2), s::varchar(2)), coalesce(s::varchar(2), 'x') FROM facts
+SELECT coalesce(s::char(4), s), coalesce(s, s::char(4)), coalesce(s::char(4), s::varchar), coalesce(s::varchar, s::char(4)) FROM facts
+SELECT nullif(s::varchar(3), s), nullif(s::char(4), 'x'), greatest(s::varchar, s), greatest(s, s::varchar(3)), greatest(s::char(4), s::char(4)), CASE WHEN b THEN s::varchar ELSE s END, CASE WHEN b THEN s ELSE s::varchar END FROM facts
+SELECT coalesce(q.a, q.b), CASE WHEN q.b > 'a' THEN q.a ELSE q.b END, (SELECT q.a) FROM (SELECT s::varchar(3) AS a, s AS b FROM facts) q
+SELECT coalesce(q.a, 'x'), (SELECT s::char(4) FROM facts WHERE id = 1), (s::char(3)), coalesce(s::name, s) FROM (SELECT s::char(3) AS a, s FROM facts) q
+SELECT coalesce(s::char(3), NULL) FROM facts GROUP BY coalesce(s::char(3), NULL) ORDER BY 1
+SELECT coalesce(s::char(3), 'zz') FROM facts GROUP BY 1 ORDER BY 1
+SELECT s::char(4) FROM facts UNION SELECT s::char(4) FROM things ORDER BY 1
+SELECT s::char(4) FROM facts UNION ALL SELECT NULL ORDER BY 1
+SELECT 'x' UNION ALL SELECT s::varchar(3) FROM facts ORDER BY 1
+SELECT s::name FROM facts UNION ALL SELECT s::text FROM facts ORDER BY 1
+SELECT t1.c0 AS c0 FROM (VALUES (1), (2)) AS t1(c0) CROSS JOIN LATERAL (SELECT DISTINCT 1.5::int AS c0, (count(DISTINCT 1) / nullif(0::int8, 0)) AS c1, time '12:00' AS c2 FROM things AS t3 WHERE (t3.id IN (t3.id, t1.c0))) AS t2
+SELECT $1 << 2, $2 >> 1, 5 # $3 FROM facts ;; 1 | 8 | 3
+SELECT concat(s::char(3), 'x'), concat_ws('-', s::char(3), q.a), format('%s|', s::char(4)), s::char(3) || 'x' FROM (SELECT s, s::char(5) AS a FROM facts) q
+SELECT time '12:00' = interval '12 hours', time '12:00' < interval '13 hours', interval '12 hours' = time '12:00', time '12:00' BETWEEN interval '1 hour' AND interval '20 hours', time '12:00' IN (interval '12 hours')
+SELECT CASE c WHEN interval '12 hours' THEN 1 ELSE 2 END, CASE time '12:00' WHEN interval '12 hours' THEN 1 ELSE 2 END, nullif(c, interval '12 hours') FROM facts ORDER BY id
+SELECT CASE c WHEN $1 + interval '1 hour' THEN 1 ELSE 2 END FROM facts ORDER BY id ;; 11:00
+SELECT CASE WHEN id > ALL (ARRAY[id, i4]) AND id > ALL (ARRAY[id, i4]) THEN 1 ELSE 2 END, count(*) FROM facts GROUP BY (id > ALL (ARRAY[id, i4])) ORDER BY 1, 2
+SELECT id FROM facts WHERE $1 IN ($2, tz) ;; 2024-03-31 00:30:00+00 | 2024-03-31 00:30:00+00
+SELECT id FROM facts WHERE ($1, id) IN (($2, 1), (tz, 2)) ;; 2024-03-31 00:30:00+00 | 2024-03-31 00:30:00+00
+SELECT id FROM facts WHERE ($1, id) IN ((tz, 1), ($2, 2)) ;; 2024-03-31 00:30:00+00 | 2024-03-31 00:30:00+00
+SELECT id FROM facts WHERE $1 IN (tz, $2) ;; 2024-03-31 00:30:00+00 | 2024-03-31 00:30:00+00
+SELECT id FROM facts WHERE $1 IN (1, 2, i8) ;; 100
+SELECT nullif(c, interval '12 hours'), c BETWEEN interval '1 hour' AND interval '13 hours', c IN (interval '12 hours') FROM facts ORDER BY id
+SELECT array_agg(DISTINCT s::char(3) ORDER BY s::char(3)), array_agg(s::varchar ORDER BY id), array_agg(s::char(2) ORDER BY id) FILTER (WHERE b) FROM facts
+SELECT ARRAY[s::varchar, s], ARRAY[s, s::varchar], ARRAY[s::char(3), s::char(3)], ARRAY[s::char(3), 'x'], ARRAY[s::varchar(2), s::varchar(2)] FROM facts ORDER BY id
+SELECT array_agg(s::char(3)) OVER (ORDER BY id) FROM facts ORDER BY id
+SELECT ARRAY['a', 'b'], ARRAY[NULL, 'a'::varchar], ARRAY[s, s] FROM facts
+SELECT (ts, q.iv) OVERLAPS (ts, q.iv * 2), (ts, tz - tz) OVERLAPS (d, q.iv) FROM facts, (SELECT interval '1 day' AS iv) q ORDER BY id
+SELECT (id, $1) = (1, e::mood) FROM facts ORDER BY id ;; sad
+SELECT ($1, id) IN ((e::mood, 1), ('ok', 2)) FROM facts ORDER BY id ;; sad
+SELECT $1 = e::mood, e::mood IN ($1, 'ok') FROM facts ORDER BY id ;; sad
+SELECT (id, $1) = (1, u::uuid) FROM facts ORDER BY id ;; a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11
+SELECT count(*) FROM (SELECT greatest(t2.u::uuid, t2.u::uuid) AS c0 FROM facts t2) t1 JOIN facts t3 ON true WHERE (t1.c0, $1) = (t3.u::uuid, t3.e::mood) ;; sad
+SELECT ($1 + interval '1 day')::date FROM facts ;; 2024-02-29
+SELECT ($1 + interval '1 day')::timestamp FROM facts ;; 2024-02-29
+SELECT ($1 + interval '1 day')::time FROM facts ;; 01:00
+SELECT ($1 + interval '1 hour') IS DISTINCT FROM time '12:00', c IS NOT DISTINCT FROM $2 + interval '1 hour' FROM facts ORDER BY id ;; 12:00 | 11:00

@@ -15,7 +15,10 @@ import psycopg
 from mvserver.sql.pull_functions import table
 
 TARGET = Path(__file__).parents[2] / "mvserver" / "dialect" / "parameters" / "signatures.tsv"
-_MORE = ("extract", "timezone", "make_interval", "to_number", "strpos", "lpad", "rpad", "ltrim", "rtrim", "unnest")
+_MORE = (
+    "extract", "timezone", "make_interval", "to_number", "strpos", "lpad", "rpad", "ltrim", "rtrim", "unnest",
+    "overlaps",
+)  # fmt: skip
 
 _OPERATORS = """
 SELECT 'o', oprname, concat_ws(' ', nullif(oprleft, 0), oprright), oprresult, 0, 0, '' FROM pg_operator

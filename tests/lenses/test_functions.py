@@ -42,3 +42,11 @@ def test_errors_have_their_place(bench: Bench, call: str, sqlstate: str, message
     bench.context.role = "anna"
     error = told(bench, f"{GO}{call} AS x FROM input-topic")
     assert (error.sqlstate, error.message) == (sqlstate, message)
+
+
+def test_nested_dumps_do_not_multiply(bench: Bench) -> None:
+    """Each shows the text of the one within, which is never NULL: it stands there once."""
+    create(bench, f"{GO} {'DUMP(' * 20}field1{')' * 20} AS x FROM input-topic")
+    (query,) = bench.catalog.queries.all()
+    assert len(query.select_text) < 5_000
+    assert query.select_text.count("StringValue@StringValue(") == 19

@@ -318,6 +318,9 @@ FUNCTIONS: dict[str, Any] = {
     "TYPEOF(part)": "STRUCT",
     "DUMP(t)": "io.lenses.sql.model.StringValue@StringValue(Straße)",
     "DUMP(i)": "io.lenses.sql.model.IntValue@IntValue(41)",
+    "DUMP(DUMP(DUMP(i)))": "io.lenses.sql.model.StringValue@StringValue(io.lenses.sql.model.StringValue@StringValue("
+    "io.lenses.sql.model.IntValue@IntValue(41)))",
+    "DUMP(TYPEOF(i))": "io.lenses.sql.model.StringValue@StringValue(INT)",
     "DUMP(1.5)": "io.lenses.sql.model.BigDecimalValue@BigDecimalValue(1.5)",
     "DUMP(AS_NULLABLE(HEADERASSTRING('none')))": "io.lenses.sql.model.NullValue$@NullValue",
     "FLATTEN(xss)": ["a", "b", "c"],

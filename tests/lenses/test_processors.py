@@ -472,12 +472,12 @@ def test_dead_letters_need_headers(bench: Bench, key: str, hinted: list[str]) ->
 
 def test_a_program_has_a_bound_in_the_words_of_the_first_dialect(bench: Bench) -> None:
     go = "SET defaults.topic.autocreate = true; "
-    deep = told(bench, f"{go}INSERT INTO t SELECT STREAM {'DUMP(' * 30}field2{')' * 30} AS x FROM input-topic")
+    deep = told(bench, f"{go}INSERT INTO t SELECT STREAM {'TYPEOF(' * 30}field2{')' * 30} AS x FROM input-topic")
     texts = ", ".join(f"'{'x' * 60_000}' AS c{number}" for number in range(10))
     several = told(
         bench,
         f"{go}WITH a AS (SELECT STREAM field2, {texts} FROM input-topic); "
-        f"INSERT INTO t SELECT STREAM field2, DUMP('{'y' * 100_000}') AS d FROM a",
+        f"INSERT INTO t SELECT STREAM field2, DUMP('{'y' * 150_000}') AS d FROM a",
     )
     assert (deep.sqlstate, several.sqlstate) == ("54000", "54000")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 import time
 from collections.abc import Callable
@@ -19,6 +20,8 @@ from mvserver.streaming.api import QueryState
 from mvserver.streaming.pipeline.pipeline import Pipeline
 from mvserver.streaming.queries.orphan_clean_up import OrphanCleanUp
 from mvserver.streaming.queries.running import RunningQuery
+from spark_sinks.duckdb.writer import Writer
+from tests.server.kept_directory import opened_rooms
 
 _WITHIN_S = 30.0
 _AT_ONCE_S = 0.5  # a look that waits for a statement waits for 1 s
@@ -271,17 +274,36 @@ def test_nothing_begins_behind_the_engines_end(rooms: Rooms, monkeypatch: pytest
     assert begun == []
 
 
+def _lose_a_file(rooms: Rooms, folder: Path) -> str:
+    """Of one source of the join, after all is read."""
+    running = rooms.engine._queries.get(_query_of(rooms, "joined")[1])
+    assert running is not None
+    payments: Any = running.feeds[1].pipeline.reader
+    payments._journal.append(payments._files.look())
+    (gone, *_) = sorted(each for each in (folder / "data" / "files" / "payments").iterdir() if each.is_file())
+    gone.unlink()
+    return gone.name
+
+
+def _assert_rebuilt_without(rooms: Rooms, gone: str) -> None:
+    """From what the sources still have."""
+    query_id = _query_of(rooms, "joined")[1]
+    found = rooms.engine._queries.get(query_id)
+    assert found is not None
+    assert found.broken is None
+    assert found.subscriber is not None
+    assert found.subscriber.note == f"rebuilt without 1 files that are gone or changed: {gone}"
+    assert [feed.subscriber.unverified for feed in found.feeds] == [False, False]
+    assert [feed.subscriber.position.get("without", []) for feed in found.feeds] == [[], [gone]]
+    assert list(json.loads(rooms.catalog.queries.get(query_id).start_position)) == ["sources"]
+
+
 def test_a_view_over_a_join_whose_refresh_has_failed_is_built_by_restart(
     rooms: Rooms, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """From what its sources still have, as REFRESH would have done, also where one of them has lost something."""
+    """As REFRESH would have done it, also where one of the sources has lost something."""
     engine, (_, query_id) = rooms.engine, _query_of(rooms, "joined")
-    running = engine._queries.get(query_id)
-    assert running is not None
-    payments: Any = running.feeds[1].pipeline.reader
-    payments._journal.append(payments._files.look())  # all is read
-    (gone, *_) = sorted(each for each in (tmp_path / "data" / "files" / "payments").iterdir() if each.is_file())
-    gone.unlink()
+    gone = _lose_a_file(rooms, tmp_path)
     with monkeypatch.context() as patched:
 
         def fail(clean_up: OrphanCleanUp, known: RunningQuery) -> None:
@@ -293,13 +315,24 @@ def test_a_view_over_a_join_whose_refresh_has_failed_is_built_by_restart(
             engine.refresh(query_id)
     assert engine.status(query_id).state is QueryState.FAILED
     engine.restart(query_id)
-    found = engine._queries.get(query_id)
-    assert found is not None
-    assert (found.broken, found.rebuilt) == (None, False)
-    assert found.subscriber is not None
-    assert found.subscriber.note == f"rebuilt without 1 files that are gone or changed: {gone.name}"
-    assert [feed.subscriber.unverified for feed in found.feeds] == [False, False]
-    assert [feed.subscriber.position.get("without", []) for feed in found.feeds] == [[], [gone.name]]
+    _assert_rebuilt_without(rooms, gone)
+
+
+@pytest.mark.parametrize("step", ["drop_state", "create_state"])
+def test_a_refresh_that_failed_is_carried_out_by_the_next_server(
+    folder: Path, step: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: Any) -> Any:
+        raise SqlError("58030", "the disk is full")
+
+    with opened_rooms(folder, monkeypatch) as rooms:
+        gone = _lose_a_file(rooms, folder)
+        with monkeypatch.context() as patched:
+            patched.setattr(Writer, step, fail)
+            with pytest.raises(SqlError, match="the disk is full"):
+                rooms.engine.refresh(_query_of(rooms, "joined")[1])
+    with opened_rooms(folder, monkeypatch) as rooms:
+        _assert_rebuilt_without(rooms, gone)
 
 
 def test_who_asks_for_a_view_that_is_being_made_waits_for_it(rooms: Rooms, monkeypatch: pytest.MonkeyPatch) -> None:

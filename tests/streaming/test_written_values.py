@@ -15,19 +15,24 @@ from decimal import Decimal
 from types import SimpleNamespace
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyarrow import orc
+from pyspark.errors import PySparkException
 
+from mvserver.compiler.failures import translate
 from mvserver.compiler.plans import Output
+from mvserver.errors import SqlError
 from mvserver.sql.types import parse_type
 from mvserver.streaming.batch.evaluate import _normal
 from mvserver.streaming.batch.program import ViewInput
 from mvserver.streaming.batch.record_encoding import RecordEncoder
-from mvserver.streaming.queries.record_form import RecordForm
+from mvserver.streaming.queries.record_form import RecordForm, WritingRecords
 from mvserver.streaming.spark.record_functions import register
 from mvserver.streaming.spark.types import decode_column
 from spark_sinks.decode import decode, format_of
+from spark_sinks.duckdb.changes.outbox import Pending
 from spark_sinks.encode.avro_form import avro_form
 from spark_sinks.encode.json_form import json_form
 from spark_sinks.encode.protobuf_form import protobuf_form
@@ -180,7 +185,8 @@ def written(frame: Any, columns: dict[str, str]) -> list[bytes]:
     types = {name: parse_type(kind) for name, kind in columns.items()}
     nothing: Any = None
     view = ViewInput(nothing, "flag", outputs=tuple(columns))
-    plan: Any = SimpleNamespace(outputs=tuple(Output(name, kind, None) for name, kind in types.items()))
+    expression: Any = None
+    plan: Any = SimpleNamespace(outputs=tuple(Output(name, kind, expression) for name, kind in types.items()))
     form = RecordForm(nothing, RecordEncoder(types, (), "json"))
     value = next(each for each in form.selected(view, plan) if each.endswith("AS sink_value"))
     rows = frame.selectExpr("n", "*", "true AS flag").selectExpr("n", value).sort("n").collect()
@@ -269,3 +275,32 @@ def test_rows_of_an_outbox_are_read_back(spark: Any, group: str) -> None:
     found = values_in(read(spark, columns, "json", records), columns)
     for kind, was, now in zip(columns.values(), zip(*wanted, strict=True), zip(*found, strict=True), strict=True):
         assert [normal(kind, each) for each in now] == [normal(kind, each) for each in was], kind
+
+
+@pytest.mark.parametrize(
+    ("kind", "value"),
+    [
+        ("DATE", "DATE '-0043-03-15'"), ("DATE", "DATE '+10000-01-01'"),
+        ("TIMESTAMP", "TIMESTAMP_NTZ '-0043-03-15 12:00:00'"), ("TIMESTAMP", "TIMESTAMP_NTZ '+10000-01-01 00:00:00'"),
+        ("TIMESTAMP_LTZ", "TIMESTAMP_LTZ '0000-12-31 23:59:59.999999Z'"),
+        ("ARRAY<DATE>", "array(NULL, DATE '-0043-03-15')"), ("MAP<DATE, INTEGER>", "map(DATE '+10000-01-01', 1)"),
+        ("STRUCT<d TIMESTAMP_LTZ>", "named_struct('d', TIMESTAMP_LTZ '+10000-01-01 00:00:00Z')"),
+    ],
+)  # fmt: skip
+def test_years_that_no_record_holds_are_an_error(spark: Any, kind: str, value: str) -> None:
+    """They would be read as those of another era, or rejected."""
+    frame = spark.sql(f"SELECT 1 AS n, {value} AS c")
+    with pytest.raises(PySparkException) as raised:
+        written(frame, {"c": kind})
+    found = translate(raised.value.getCondition(), str(raised.value))
+    assert found is not None
+    assert (found.sqlstate, found.message.endswith("a record holds years from 1 to 9999")) == ("22008", True)
+
+
+def test_years_that_no_record_holds_are_an_error_of_an_outbox() -> None:
+    rows = pa.table({"d": pa.array([-735_000], pa.date32())})
+    sink: Any = None
+    writing = WritingRecords(sink, RecordEncoder({"d": parse_type("DATE")}, (), "json"))
+    with pytest.raises(SqlError, match="a record holds years from 1 to 9999") as raised:
+        writing.send(Pending(1, (1,), (False,), rows), "incarnation")
+    assert raised.value.sqlstate == "22008"

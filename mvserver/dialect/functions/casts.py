@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
 
 from sqlglot import exp
 
@@ -20,6 +19,7 @@ from mvserver.types import intervals, oids
 DECLARED = "declared"  # key in the meta of a cast to numeric(p, s) that the query's text has
 PLAIN_NUMERIC = "plain numeric"  # key in the meta of a cast to numeric that says no digits
 SHOWN_AS = "shown as"  # key in the meta of a text: the oid and modifier of the character type that it was cast to
+PADDED = "padded"  # key in the meta of a cast to char(n): its value is shown, with the blanks at the end
 
 _TEXT_TYPES = frozenset({"text", "name", "varchar", "char", "bpchar", "cstring", '"char"', "citext"})
 _TYPE_ALIASES: dict[str, str] = {
@@ -397,62 +397,17 @@ def _bounded_text(cast: exp.Cast, *, blank_padded: bool) -> exp.Expr:
     text = exp.cast(cast.this, "TEXT", dialect="duckdb")
     cut = exp.Anonymous(this="left", expressions=[text, length.copy()])
     shown_as = (oids.BPCHAR if blank_padded else oids.VARCHAR, characters + 4)
-    column = _column_of(cast, shown_as[0])
-    if column is not None and column is not cast:
-        column.meta[SHOWN_AS] = (shown_as[0], -1)
     if not blank_padded:
         cut.meta[SHOWN_AS] = shown_as
         return cut
     _forget_blanks(cast)
     blank = exp.Literal.string(" ")
     bare = exp.Anonymous(this="rtrim", expressions=[cut, blank])
-    if column is None:
+    if not cast.meta.get(PADDED):
         return bare
     padded = exp.Anonymous(this="rpad", expressions=[bare, length.copy(), blank.copy()])
     padded.meta[SHOWN_AS] = shown_as
     return padded
-
-
-def _column_of(cast: exp.Expr, oid: int) -> exp.Expr | None:
-    """The column of the result that shows the value of a cast to a character type: the cast itself, or a CASE or
-    coalesce whose values are all such casts, or of no type yet."""
-    column = cast
-    while True:
-        around = column.parent
-        if isinstance(around, exp.If) and column.arg_key == "true":
-            around = around.parent
-        elif not isinstance(around, exp.Paren | exp.Coalesce) and not (
-            isinstance(around, exp.Case) and column.arg_key == "default"
-        ):
-            break
-        if not isinstance(around, exp.Paren | exp.Case | exp.Coalesce) or not _may_be(around, oid):
-            return None
-        column = around
-    item = column.parent if isinstance(column.parent, exp.Alias) else column
-    listed = isinstance(item.parent, exp.Select) and item.arg_key == "expressions"
-    return column if listed and item.parent is not None and item.parent.find_ancestor(exp.Query) is None else None
-
-
-def _values(node: exp.Expr) -> Sequence[exp.Expr]:
-    """Of which one is the value of the node."""
-    if isinstance(node, exp.Case):
-        default = node.args.get("default")
-        return [*(branch.args["true"] for branch in node.args["ifs"]), *([default] if default is not None else [])]
-    return [node.this, *node.expressions] if isinstance(node, exp.Coalesce) else [node.this]
-
-
-def _may_be(node: exp.Expr, oid: int) -> bool:
-    """Whether its type is this character type."""
-    bare = node.unnest()
-    if isinstance(bare, exp.Case | exp.Coalesce):
-        return all(_may_be(value, oid) for value in _values(bare))
-    if isinstance(bare, exp.Cast):
-        return target_of(bare)[0] in _SPELLINGS[oid]
-    text = isinstance(bare, exp.Literal) and bool(bare.is_string)
-    return text or isinstance(bare, exp.Null) or bare.meta.get(SHOWN_AS, (0, 0))[0] == oid
-
-
-_SPELLINGS = {oids.BPCHAR: ("char", "bpchar", "character"), oids.VARCHAR: ("varchar",)}
 
 
 def _forget_blanks(cast: exp.Cast) -> None:

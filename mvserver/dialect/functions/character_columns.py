@@ -1,4 +1,4 @@
-"""Columns of the result that are of a character type because a query within says so.
+"""Columns of the result that are of a character type: which, by PostgreSQL's rules, and the blanks of a char(n).
 
 Inside a query such values are texts; the blanks at the end of a char(n) count nowhere there, and are left out
 (``casts``). Where the value is shown they are added.
@@ -6,50 +6,272 @@ Inside a query such values are texts; the blanks at the end of a char(n) count n
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+
 from sqlglot import exp
 
-from mvserver.dialect.derived_columns import item_of
-from mvserver.dialect.functions.casts import SHOWN_AS, character_length
+from mvserver import interrupts
+from mvserver.dialect.derived_columns import is_plain, item_of
+from mvserver.dialect.functions.casts import PADDED, SHOWN_AS, character_length
 from mvserver.dialect.joins import sources_of
+from mvserver.dialect.parameters import signatures
 from mvserver.types import oids
 
-_DEPTH_MAX = 20  # of sub-queries through which a column is followed
+SHOWN_COLUMNS = "shown columns"
+"""Of a set operation: what ``SHOWN_AS`` is of an expression, for each of its columns."""
+
+_DEPTH_MAX = 20  # of sub-queries and calls through which a type is followed
 _HEADER = 4  # what PostgreSQL adds to the length in a modifier
+
+
+@dataclass(frozen=True)
+class _Text:
+    """A type, and how many characters it is declared with; UNKNOWN of a constant."""
+
+    oid: int
+    length: int | None = None
+
+    @property
+    def is_blank_padded(self) -> bool:
+        return self.oid == oids.BPCHAR and self.length is not None
+
+    @property
+    def shown_as(self) -> tuple[int, int]:
+        return self.oid, -1 if self.length is None else self.length + _HEADER
+
+
+_TEXT, _UNKNOWN = _Text(oids.TEXT), _Text(oids.UNKNOWN)
 
 
 def show(tree: exp.Expr) -> None:
     """In place, while casts are as they were written."""
-    if not isinstance(tree, exp.Select) or (tree.args.get("distinct") and tree.args.get("order")):
-        return  # what a DISTINCT is sorted by must stay as it is
+    for call in interrupts.asking(list(tree.find_all(*_SHOWING))):
+        for part in call.expressions:
+            _pad(part)
+    if isinstance(tree, exp.SetOperation):
+        _show_sets(tree)
+        return
+    if not isinstance(tree, exp.Select):
+        return
+    sorted_distinct = bool(tree.args.get("distinct") and tree.args.get("order"))
     for item in list(tree.expressions):
-        column = item.unalias()
-        cast = _cast_behind(column, 0) if isinstance(column, exp.Column) else None
-        kind = None if cast is None else cast.to.this
-        if cast is None or kind not in _OIDS:
+        value = item.unalias()
+        if sorted_distinct and isinstance(value, exp.Column):
+            continue  # what a DISTINCT is sorted by must stay as it is
+        found = _type(value, 0)
+        if found.oid not in _CHARACTER:
+            _show_array(value, tree)
             continue
-        declared = character_length(cast.to)
-        length = declared or 1
-        shown: exp.Expr = column
-        if kind == exp.DType.CHAR:
-            filled = [column.copy(), exp.Literal.number(length), exp.Literal.string(" ")]
-            shown = exp.Anonymous(this="rpad", expressions=filled)
-            item.replace(exp.alias_(shown, item.alias_or_name, quoted=True, copy=False))
-        shown.meta[SHOWN_AS] = (_OIDS[kind], -1 if kind == exp.DType.VARCHAR and declared is None else length + _HEADER)
+        shown = _shown(item, value, found, tree)
+        if shown is not None:
+            shown.meta[SHOWN_AS] = found.shown_as
 
 
-_OIDS = {exp.DType.CHAR: oids.BPCHAR, exp.DType.VARCHAR: oids.VARCHAR}
+_SHOWING = (exp.Concat, exp.ConcatWs, exp.Format)
+"""Functions that show values of any type as they are."""
 
 
-def _cast_behind(column: exp.Column, depth: int) -> exp.Cast | None:
-    """What a query within has for the column, where that is a cast."""
+def _pad(value: exp.Expr) -> None:
+    """With its blanks, where it is a char(n)."""
+    bare, found = value.unnest(), _type(value, 0)
+    if not found.is_blank_padded:
+        return
+    if isinstance(bare, exp.Cast):
+        bare.meta[PADDED] = True
+    else:
+        value.replace(_padded(value, found.length or 1))
+
+
+def _padded(value: exp.Expr, length: int) -> exp.Expr:
+    bare = value.copy()
+    if isinstance(bare, exp.Subquery):
+        bare.set("alias", None)
+    return exp.Anonymous(this="rpad", expressions=[bare, exp.Literal.number(length), exp.Literal.string(" ")])
+
+
+def _shown(item: exp.Expr, value: exp.Expr, found: _Text, select: exp.Select) -> exp.Expr | None:
+    """The value with its blanks; None where it cannot have them."""
+    if isinstance(value.unnest(), exp.Cast):
+        value.unnest().meta[PADDED] = found.is_blank_padded
+        return value
+    if found.oid != oids.BPCHAR:
+        return value
+    lengths = {each.length for each in _typed(value) if each.oid == oids.BPCHAR}
+    typed = {each.oid for each in _typed(value)}
+    if len(lengths) == 1 and typed == {oids.BPCHAR} and None not in lengths and not _has_constant(value):
+        return _padded_item(item, value, lengths.pop() or 1)
+    if isinstance(value.unnest(), exp.Case | exp.Coalesce) and not _is_grouped(select):
+        _pad_parts(value)
+        return value
+    return None
+
+
+def _show_array(value: exp.Expr, select: exp.Select) -> None:
+    """One that is written out, or an aggregate: its elements are of the type, with their blanks."""
+    array = value.unnest()
+    while isinstance(array, exp.Filter | exp.Window):
+        array = array.this
+    if isinstance(array, exp.ArrayAgg):
+        keys = [order.this for order in array.find_all(exp.Ordered)]
+        elements = [_argument(array), *keys]
+        found = _type(elements[0], 0)
+    elif isinstance(array, exp.Array) and not _is_grouped(select):
+        elements = list(array.expressions)
+        found = _common([_type(element, 0) for element in elements]) if elements else _TEXT
+    else:
+        return
+    if found.oid in _CHARACTER and found.oid in oids.ARRAY_OF:
+        for element in elements:
+            _pad(element)
+        value.meta[SHOWN_AS] = (oids.ARRAY_OF[found.oid], found.shown_as[1] if isinstance(array, exp.Array) else -1)
+
+
+def _argument(call: exp.Expr) -> exp.Expr:
+    part: exp.Expr = call.this
+    while isinstance(part, exp.Order | exp.Distinct):
+        part = part.this or part.expressions[0]
+    return part
+
+
+def _is_grouped(select: exp.Select) -> bool:
+    """By something else than places of the list: what it is grouped by must stay as it is."""
+    group = select.args.get("group")
+    return group is not None and not all(isinstance(key, exp.Literal) for key in group.expressions)
+
+
+def _padded_item(item: exp.Expr, value: exp.Expr, length: int) -> exp.Expr:
+    padded = _padded(value, length)
+    item.replace(exp.alias_(padded, item.alias_or_name, quoted=True, copy=False))
+    return padded
+
+
+def _pad_parts(node: exp.Expr) -> None:
+    for part in _values(node.unnest()):
+        bare = part.unnest()
+        if isinstance(bare, exp.Case | exp.Coalesce):
+            _pad_parts(bare)
+        else:
+            _pad(part)
+
+
+def _show_sets(tree: exp.SetOperation) -> None:
+    sides = _sides(tree)
+    if sides is None:
+        return
+    all_kept = all(not each.args.get("distinct") for each in tree.find_all(exp.Union)) and tree.find(
+        exp.Except, exp.Intersect
+    ) is None  # fmt: skip
+    shown: list[tuple[int, int] | None] = []
+    for at in range(len(sides[0].expressions)):
+        found = _of_sets(tree, at)
+        if found.is_blank_padded or (found.oid == oids.BPCHAR and all_kept):
+            for item in [side.expressions[at] for side in sides]:
+                own = _type(item, 0)
+                if own.is_blank_padded:
+                    _padded_item(item, item.unalias(), own.length or 1)
+        shown.append(found.shown_as if found.oid in _CHARACTER else None)
+    tree.meta[SHOWN_COLUMNS] = shown
+
+
+def _sides(tree: exp.Expr) -> list[exp.Select] | None:
+    """The SELECTs of a set operation; None where their columns cannot be counted."""
+    bare = tree.unnest()
+    if isinstance(bare, exp.SetOperation):
+        left, right = _sides(bare.left), _sides(bare.right)
+        return None if left is None or right is None or len(left[0].expressions) != len(right[0].expressions) else [
+            *left, *right,
+        ]  # fmt: skip
+    plain = isinstance(bare, exp.Select) and not any(item.is_star for item in bare.expressions)
+    return [bare] if plain and isinstance(bare, exp.Select) else None
+
+
+def _of_sets(tree: exp.Expr, at: int) -> _Text:
+    bare = tree.unnest()
+    if isinstance(bare, exp.SetOperation):
+        return _common([_of_sets(bare.left, at), _of_sets(bare.right, at)])
+    return _type(bare.expressions[at].unalias(), 0)
+
+
+# --- types ------------------------------------------------------------------------------------------------------------
+_CHARACTER = frozenset({oids.BPCHAR, oids.VARCHAR, oids.NAME})
+_OIDS = {
+    exp.DType.CHAR: oids.BPCHAR, exp.DType.BPCHAR: oids.BPCHAR, exp.DType.VARCHAR: oids.VARCHAR,
+    exp.DType.NAME: oids.NAME,
+}  # fmt: skip
+
+
+def _type(node: exp.Expr, depth: int) -> _Text:
+    """Of an expression that is a text; ``_TEXT`` also for all that is none."""
+    bare = node.unalias().unnest()
+    if depth > _DEPTH_MAX:
+        return _TEXT
+    if isinstance(bare, exp.Cast):
+        return _of_cast(bare)
+    if isinstance(bare, exp.Null | exp.Parameter) or (isinstance(bare, exp.Literal) and bare.is_string):
+        return _UNKNOWN
+    if isinstance(bare, exp.Column):
+        behind = _behind(bare)
+        return _TEXT if behind is None or is_plain(behind) else _type(behind, depth + 1)
+    if isinstance(bare, exp.Select) and len(bare.expressions) == 1:  # of a scalar sub-query
+        found = _type(bare.expressions[0], depth + 1)
+        return _TEXT if found == _UNKNOWN else found
+    if isinstance(bare, exp.Nullif):
+        first, other = _type(bare.this, depth + 1), _type(bare.expression, depth + 1)
+        return first if first.oid == oids.BPCHAR and other.oid in (oids.BPCHAR, oids.UNKNOWN) else _TEXT
+    values = _values(bare)
+    if not values:
+        return _TEXT
+    return _common([_type(value, depth + 1) for value in values])
+
+
+def _of_cast(cast: exp.Cast) -> _Text:
+    oid = _OIDS.get(cast.to.this) if type(cast.to) is exp.DataType else None
+    if oid is None:
+        return _TEXT
+    length = character_length(cast.to) if oid != oids.NAME else None
+    return _Text(oid, 1 if length is None and cast.to.this == exp.DType.CHAR else length)
+
+
+def _common(types: Sequence[_Text]) -> _Text:
+    """The length is lost where one of them has another."""
+    oid = signatures.common_type([each.oid for each in types]) or oids.TEXT
+    return types[0] if set(types) == {types[0]} and types[0] != _UNKNOWN else _Text(oid)
+
+
+def _values(node: exp.Expr) -> Sequence[exp.Expr]:
+    """Of which one is the value of the node, in the order in which PostgreSQL looks at their types."""
+    if isinstance(node, exp.Case):
+        default = node.args.get("default") or exp.null()
+        return [default, *(branch.args["true"] for branch in node.args["ifs"])]
+    return [node.this, *node.expressions] if isinstance(node, exp.Coalesce | exp.Greatest | exp.Least) else ()
+
+
+def _typed(node: exp.Expr) -> list[_Text]:
+    """The types of the values that have one."""
+    bare = node.unnest()
+    values = _values(bare)
+    if values:
+        return [found for value in values for found in _typed(value)]
+    found = _type(bare, 0)
+    return [] if found == _UNKNOWN else [found]
+
+
+def _has_constant(node: exp.Expr) -> bool:
+    """Whether a value may be a constant, which gets no blanks."""
+    bare = node.unnest()
+    if values := _values(bare):
+        return any(map(_has_constant, values))
+    return isinstance(bare, exp.Literal | exp.Parameter)
+
+
+def _behind(column: exp.Column) -> exp.Expr | None:
+    """What a query within has for the column."""
     select = column.find_ancestor(exp.Select)
-    for source in sources_of(select) if select is not None and depth < _DEPTH_MAX else ():
-        if select is None or (column.table and column.table != source.alias_or_name):
-            continue
-        item = item_of(source, column.name, select)
-        bare = None if item is None else item.unalias().unnest()
-        if isinstance(bare, exp.Column):
-            return _cast_behind(bare, depth + 1)
-        if bare is not None:
-            return bare if isinstance(bare, exp.Cast) and type(bare.to) is exp.DataType else None
+    while select is not None:
+        for source in sources_of(select):
+            found = item_of(source, column.name, select) if column.table in ("", source.alias_or_name) else None
+            if found is not None:
+                return found
+        select = select.find_ancestor(exp.Select)  # a sub-query's outer columns
     return None

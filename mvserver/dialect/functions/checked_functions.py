@@ -265,22 +265,12 @@ def _wide(node: exp.Literal) -> exp.Expr | None:
     return exp.cast(exp.Literal.string(node.name), f"DECIMAL({len(node.name.lstrip('0'))}, 0)", dialect="duckdb")
 
 
-def overlaps(node: exp.Overlaps) -> exp.Expr:
-    """``(start, end) OVERLAPS (start, length)``, the length a constant."""
-    ends: list[exp.Expr] = []
-    for period in (node.this, node.expression):
-        if not isinstance(period, exp.Tuple) or len(period.expressions) != 2:
-            raise SqlError(sqlstates.SYNTAX_ERROR, "wrong number of parameters on one side of OVERLAPS expression")
-        start, end = period.expressions
-        ends += [start, exp.Add(this=start.copy(), expression=end) if _is_interval(end) else end]
-    return exp.Anonymous(this="_overlaps", expressions=ends)  # not copies: what is in them is still to be adapted
-
-
 def interval_quotient(node: exp.Div) -> exp.Expr | None:
     """``interval '1 day' / 2``: a slash divides whole numbers here, which intervals have not."""
     if not _is_interval(node.this):
         return None
-    return exp.Anonymous(this="_interval_quotient", expressions=[node.this, node.expression])  # not copies, as above
+    # Not copies: what is in them is still to be adapted.
+    return exp.Anonymous(this="_interval_quotient", expressions=[node.this, node.expression])
 
 
 def interval_sum(node: exp.Add | exp.Sub) -> exp.Expr | None:

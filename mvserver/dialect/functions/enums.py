@@ -78,6 +78,19 @@ def resolve(target: exp.Expr, facts: SessionFacts) -> exp.DataType | None:
     return None if enum is None else _duck_type(enum)
 
 
+def oid_of(target: exp.Expr, facts: SessionFacts) -> int | None:
+    """The oid of the enum type that a cast names, or of an array of it; None for all others."""
+    if not isinstance(target, exp.DataType):
+        return None
+    array = target.this == exp.DType.ARRAY and bool(target.expressions)
+    bare = target.expressions[0] if array else target
+    kind = bare.args.get("kind")
+    if not isinstance(bare, exp.DataType) or bare.this != exp.DType.USERDEFINED or not isinstance(kind, exp.Expr):
+        return None
+    enum = named(_parts(kind), facts)
+    return None if enum is None else enum.array_oid if array else enum.oid
+
+
 def _parts(kind: exp.Expr) -> list[str]:
     """``a.b.c`` from left to right."""
     if isinstance(kind, exp.Dot):

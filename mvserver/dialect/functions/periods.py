@@ -6,7 +6,7 @@ of the three. What is missing altogether is put in place when a query does not b
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from sqlglot import exp
 
@@ -30,10 +30,43 @@ def add_missing(tree: exp.Expr, type_of: TypeOf) -> bool:
         elif isinstance(node, exp.Sum | exp.Avg) and (kind := type_of(_argument(node))) in _KINDS:
             (summed if isinstance(node, exp.Sum) else averaged)(node, kind)
             changed = True
+        else:
+            changed |= as_intervals(node, type_of)
         if made is not None:
             node.replace(made)
             changed = True
     return changed
+
+
+_COMPARISONS = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.NullSafeEQ, exp.NullSafeNEQ, exp.Nullif)
+
+
+def _compared(node: exp.Expr) -> Sequence[exp.Expr]:
+    if isinstance(node, _COMPARISONS):
+        return [node.this, node.expression]
+    if isinstance(node, exp.Between):
+        return [node.this, node.args["low"], node.args["high"]]
+    if isinstance(node, exp.In):
+        return [node.this, *node.expressions]
+    if isinstance(node, exp.Case) and node.this is not None:
+        return [node.this, *(branch.this for branch in node.args["ifs"])]
+    return ()
+
+
+def as_intervals(node: exp.Expr, type_of: TypeOf) -> bool:
+    """Times of day that are compared with intervals are intervals, in place; True when there was one."""
+    operands = _compared(node)
+    if all(isinstance(operand.unnest(), exp.Literal | exp.Null) for operand in operands[1:]):
+        return False  # of the first one's type
+    if type_of(operands[0]) not in _KINDS:
+        return False
+    kinds = [type_of(operand) for operand in operands]
+    if not {*_KINDS} <= {*kinds}:
+        return False
+    for operand, kind in zip(operands, kinds, strict=True):
+        if kind == "TIME":
+            operand.replace(_interval(operand, kind))
+    return True
 
 
 def is_period(kind: str) -> bool:

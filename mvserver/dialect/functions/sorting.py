@@ -18,20 +18,33 @@ def adapt(tree: exp.Expr) -> None:
     for node in interrupts.asking(list(tree.find_all(exp.Ordered, exp.WindowSpec))):
         if isinstance(node, exp.WindowSpec):
             _give_lengths(node)
-        elif node.parent is not None and isinstance(node.parent.parent, exp.WithinGroup):
-            _give_type(node)
+        elif (of := _aggregate_of(node)) is not None:
+            _give_type(node, of)
         elif node.parent is not None and not isinstance(node.parent.parent, _SORTED_WHOLE):
             _forget_order(node)
 
 
-def _give_type(key: exp.Expr) -> None:
-    """``percentile_disc(0.5) WITHIN GROUP (ORDER BY 1.5)``: the constant is the value, and no place."""
+def is_value(key: exp.Expr) -> bool:
+    """Whether it is what an aggregate is of, ``percentile_disc(0.5) WITHIN GROUP (ORDER BY key)``."""
+    return _aggregate_of(key) is not None
+
+
+def _aggregate_of(key: exp.Expr) -> exp.Expr | None:
+    within = key.parent.parent if key.parent is not None else None
+    return within.this if isinstance(within, exp.WithinGroup) else None
+
+
+def _give_type(key: exp.Expr, of: exp.Expr) -> None:
+    """``percentile_disc(0.5) WITHIN GROUP (ORDER BY 1.5)``: the constant is the value, and no place. A text of no type
+    is a number where ``of`` is percentile_cont."""
     bare = key.this.unnest()
     if isinstance(bare, exp.Boolean):
         kind = "BOOLEAN"
+    elif isinstance(bare, exp.Literal) and bare.is_string and isinstance(of, exp.PercentileCont):
+        kind = "DOUBLE"
     elif isinstance(bare, exp.Literal) and not bare.is_string and _PLAIN.fullmatch(bare.name):
         whole, _, digits = bare.name.partition(".")
-        kind = "INT" if len(whole) < _INT_DIGITS else "BIGINT"
+        kind = "INT" if int(whole or 0) <= _INTEGER_MAX else "BIGINT"
         if digits:
             kind = f"DECIMAL({len(whole + digits)}, {len(digits)})"
     else:
@@ -40,7 +53,7 @@ def _give_type(key: exp.Expr) -> None:
 
 
 _PLAIN = re.compile(r"\d{1,18}|\d{0,19}\.\d{1,19}")
-_INT_DIGITS = 10  # from which a number may be too large for an integer
+_INTEGER_MAX = 2**31 - 1
 
 
 def _forget_order(key: exp.Expr) -> None:

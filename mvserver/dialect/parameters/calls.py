@@ -38,6 +38,10 @@ def _trim(node: exp.Expr) -> Call:
     return {"LEADING": "ltrim", "TRAILING": "rtrim"}.get(side, "btrim"), _parts(node, "this", "expression")
 
 
+def _overlaps(node: exp.Expr) -> Call:
+    return "overlaps", [part for period in (node.this, node.expression) for part in period.expressions]
+
+
 _NAMES: Mapping[type[exp.Expr], str] = {
     exp.Pow: "power", exp.ArraySize: "array_length", exp.StringToArray: "string_to_array",
     exp.ArrayConcat: "array_cat", exp.UnixToTime: "to_timestamp", exp.TimestampFromParts: "make_timestamp",
@@ -62,6 +66,7 @@ _CALLS: Mapping[type[exp.Expr], Callable[[exp.Expr], Call]] = {
     exp.Extract: lambda node: (
         "date_part" if node.meta.get("date_part") else "extract", _parts(node, "this", "expression")
     ),
+    exp.Overlaps: _overlaps,
     exp.Encode: lambda node: ("encode", _parts(node, "this", "charset")),
     exp.Decode: lambda node: ("decode", _parts(node, "this", "charset")),
     exp.Format: lambda node: ("format", _parts(node, "this", "expressions")),

@@ -37,6 +37,7 @@ _BINARY: dict[type[exp.Expr], str] = {
     exp.ArrayOverlaps: "&&", exp.JSONExtract: "->", exp.JSONExtractScalar: "->>", exp.JSONBExtract: "#>",
     exp.JSONBExtractScalar: "#>>", exp.JSONBContainsTopKey: "?", exp.JSONBContainsAnyTopKeys: "?|",
     exp.JSONBContainsAllTopKeys: "?&", exp.JSONBDeleteAtPath: "#-", exp.BitwiseAnd: "&", exp.BitwiseOr: "|",
+    exp.BitwiseXor: "#", exp.BitwiseLeftShift: "<<", exp.BitwiseRightShift: ">>",
 }  # fmt: skip
 _CAST_NAMES = {
     "double": oids.FLOAT8, "float": oids.FLOAT4, "varbinary": oids.BYTEA, "tinyint": oids.INT2, "string": oids.TEXT,
@@ -44,17 +45,29 @@ _CAST_NAMES = {
 }  # fmt: skip
 
 
-def infer(tree: exp.Expr, given: Sequence[int], columns: Callable[[exp.Expr], Columns | None]) -> dict[int, int]:
-    """The oids of the parameters by number, the client's own among them. ``columns`` are those of a relation's node."""
-    inference = _Inference({at: oid for at, oid in enumerate(given, start=1) if oid}, columns)
+def infer(
+    tree: exp.Expr,
+    given: Sequence[int],
+    columns: Callable[[exp.Expr], Columns | None],
+    own_type: Callable[[exp.Expr], Type] = lambda target: None,
+) -> dict[int, int]:
+    """The oids of the parameters by number, the client's own among them. ``columns`` are those of a relation's node,
+    ``own_type`` is that of a cast's target which users have made."""
+    inference = _Inference({at: oid for at, oid in enumerate(given, start=1) if oid}, columns, own_type)
     inference.query(tree)
     return inference.found
 
 
 class _Inference:
-    def __init__(self, found: dict[int, int], columns: Callable[[exp.Expr], Columns | None]) -> None:
+    def __init__(
+        self,
+        found: dict[int, int],
+        columns: Callable[[exp.Expr], Columns | None],
+        own_type: Callable[[exp.Expr], Type],
+    ) -> None:
         self.found = found
         self._columns = columns
+        self._own_type = own_type
         self._frames: list[list[tuple[str, Source]]] = []  # the relations in scope, the innermost query last
         self._ctes: dict[str, Columns | None] = {}
 
@@ -324,7 +337,9 @@ class _Inference:
         assert isinstance(node, exp.Cast)  # noqa: S101 - chosen by type
         name, is_array = target_of(node)
         oid = _CAST_NAMES.get(name) or static_data.type_names().get(name)
-        if oid is not None and is_array:
+        if oid is None:
+            oid = self._own_type(node.to)
+        elif is_array:
             oid = oids.ARRAY_OF.get(oid)
         if isinstance(node.this, exp.Array):
             element = oids.element_of(oid) if oid is not None else None
@@ -357,9 +372,22 @@ class _Inference:
         chosen = self._chosen(signatures.operator, symbol, (one, other), (left, right))
         if chosen is None:
             return None
-        self._take(left, chosen.arguments[0])
-        self._take(right, chosen.arguments[1])
+        for part, oid, wanted in ((left, one, chosen.arguments[0]), (right, other, chosen.arguments[1])):
+            if oid == oids.UNKNOWN:
+                self._refuse_other(part, wanted)
+            self._take(part, wanted)
         return chosen.result
+
+    def _refuse_other(self, node: exp.Expr | None, oid: int) -> None:
+        """42P08 for a parameter that was of no type when its expression was read, and has another one since."""
+        bare = node.unnest() if node is not None else None
+        found = self.found.get(int(bare.name)) if isinstance(bare, exp.Parameter) and bare.name.isdigit() else None
+        if found is not None and oid not in (found, oids.ANY):
+            raise SqlError(
+                sqlstates.AMBIGUOUS_PARAMETER,
+                f"inconsistent types deduced for parameter ${bare.name if bare is not None else ''}",
+                detail=f"{oids.type_name(found)} versus {oids.type_name(oid)}",
+            )
 
     def _compared_with_array(self, symbol: str, left: exp.Expr, array: exp.Expr) -> Type:
         one = self.type_of(left)
@@ -390,6 +418,7 @@ class _Inference:
                 self._applied("=", part, self.type_of(part), None, oid)
             return oids.BOOL
         one = self.type_of(node.this) if rows is None else None
+        firsts = [self.type_of(part) for part in rows or ()]  # they are read once
         items = node.expressions
         alone = [item for item in items if item.find(exp.Column) is None]
         if rows is None and len(alone) > 1:
@@ -397,9 +426,15 @@ class _Inference:
             for item in alone:
                 self._take(item, common)
             self._applied("=", node.this, one, None, common)
+            one = self.type_of(node.this)  # by all of them at once
             items = [item for item in items if item.find(exp.Column) is not None]
         for item in items:
-            self._operator("=", node.this, item)
+            fields = _row(item)
+            if rows is None:
+                self._applied("=", node.this, one, item, self.type_of(item))
+            elif fields is not None:
+                for part, first, other in zip(rows, firsts, fields, strict=False):
+                    self._applied("=", part, first, other, self.type_of(other))
         return oids.BOOL
 
     def _alike(self, node: exp.Expr) -> Type:
@@ -495,6 +530,8 @@ class _Inference:
         if name in ("percentile_cont", "percentile_disc"):
             for argument in arguments:
                 self._coerced(argument, oids.FLOAT8)
+            if name == "percentile_cont" and order is not None and sorted_by == oids.UNKNOWN:
+                self._take(order.this, oids.FLOAT8)
             interval = sorted_by == oids.INTERVAL
             return sorted_by if name == "percentile_disc" or interval else oids.FLOAT8
         for argument in arguments:

@@ -13,13 +13,14 @@ from functools import cache
 from importlib import resources
 
 from mvserver.pgcatalog import static_data
+from mvserver.pgcatalog.visibility import FIRST_OWN_OID
 from mvserver.types import oids
 
-_ANYELEMENT, _ANYNONARRAY = 2283, 2776
+_ANYELEMENT, _ANYNONARRAY, _ANYENUM = 2283, 2776, 3500
 _ANYCOMPATIBLE, _ANYCOMPATIBLEARRAY, _ANYCOMPATIBLENONARRAY = 5077, 5078, 5079
 _COMPATIBLE = frozenset({_ANYCOMPATIBLE, _ANYCOMPATIBLEARRAY, _ANYCOMPATIBLENONARRAY})
 _ARRAYS = frozenset({oids.ANYARRAY, _ANYCOMPATIBLEARRAY})
-_ELEMENTS = frozenset({_ANYELEMENT, _ANYNONARRAY, _ANYCOMPATIBLE, _ANYCOMPATIBLENONARRAY})
+_ELEMENTS = frozenset({_ANYELEMENT, _ANYNONARRAY, _ANYENUM, _ANYCOMPATIBLE, _ANYCOMPATIBLENONARRAY})
 _POLYMORPHIC = _ARRAYS | _ELEMENTS
 _STRINGS = "S"
 
@@ -85,6 +86,8 @@ def coerces(source: int, target: int) -> bool:
     """Whether a value is taken for one of another type without a cast being written."""
     if source in (target, oids.UNKNOWN) or target == oids.ANY:
         return True
+    if target == _ANYENUM:
+        return source >= FIRST_OWN_OID
     if target in _POLYMORPHIC:
         is_array = oids.element_of(source) is not None
         return is_array if target in _ARRAYS else target in (_ANYELEMENT, _ANYCOMPATIBLE) or not is_array

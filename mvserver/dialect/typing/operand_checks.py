@@ -5,7 +5,7 @@ What DuckDB lets pass there is an answer to a question that nobody meant, or an 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from functools import cached_property
 from itertools import groupby, islice
 
@@ -39,11 +39,19 @@ from mvserver.errors import SqlError
 
 class OperandChecks:
     def __init__(
-        self, cursor: duckdb.DuckDBPyConnection, tree: exp.Expr, parameters: Mapping[int, str], text: str | None
+        self,
+        cursor: duckdb.DuckDBPyConnection,
+        tree: exp.Expr,
+        parameters: Mapping[int, str],
+        text: str | None,
+        *,
+        typed: Container[int] = (),
     ) -> None:
+        """The types of the parameters that are ``typed`` are no guesses of DuckDB's."""
         self._cursor = cursor
         self.tree = tree
         self._parameters = parameters
+        self._typed = typed
         self._whole = text
         self._outer = tree.args.get("with_")
         self._known: dict[int, str | None] = {}  # by node, PostgreSQL's names
@@ -122,7 +130,10 @@ class OperandChecks:
             return "boolean"
         if isinstance(bare, exp.Literal):
             return None if bare.is_string else number(bare.name)
-        if isinstance(bare, exp.Binary) and bare.find(exp.Parameter, exp.Placeholder) is not None:
+        if isinstance(bare, exp.Binary) and any(
+            not each.name.isdigit() or int(each.name) not in self._typed
+            for each in bare.find_all(exp.Parameter, exp.Placeholder)
+        ):
             return None  # DuckDB guesses a parameter's type beside an operator
         return self._known.get(id(node))
 

@@ -35,6 +35,8 @@ NO_OPERATOR = "No operator matches the given name and argument types. You might 
 
 _CASTS = frozenset({("D", "C"), ("T", "C"), ("C", "T"), ("J", "N"), ("J", "B"), ("N", "B"), ("B", "N")})
 """Between categories, beside those from and to text."""
+_PERIODS = {"T", "C"}
+"""A time of day is an interval beside one."""
 _SUMS: dict[type[exp.Expr], str] = {
     exp.Add: "NN DT TD DN ND DC CD TT CT TC CC", exp.Sub: "NN DD DT DN TT CT CC TC DC", exp.Mul: "NN NT TN NC CN",
     exp.Div: "NN TN CN",
@@ -182,7 +184,7 @@ def _check_compared(
 ) -> None:
     kinds = type_of(left), type_of(right)
     categories = [CATEGORIES.get(kind or "") for kind in kinds]
-    if None not in categories and categories[0] != categories[1]:
+    if None not in categories and categories[0] != categories[1] and set(categories) != _PERIODS:
         raise no_operator(f"{kinds[0]} {symbol} {kinds[1]}", place(node, operator=True))
 
 

@@ -11,7 +11,7 @@ from sqlglot import exp
 
 from mvserver import interrupts, limits, sqlstates
 from mvserver.dialect.duck_text import written
-from mvserver.dialect.functions import json_operators
+from mvserver.dialect.functions import json_operators, periods
 from mvserver.dialect.functions.arrays import array_literal
 from mvserver.dialect.functions.casts import array_of, constant_of
 from mvserver.dialect.functions.quotients import is_exact
@@ -255,6 +255,8 @@ def _null_if(node: exp.Nullif, type_of: TypeOf) -> exp.Expr | None:
     """Of the type by which the two are compared."""
     kind, other = type_of(node.this), type_of(node.expression)
     exact = other.startswith("DECIMAL")
+    if {kind, other} == {"TIME", "INTERVAL"}:
+        return node if periods.as_intervals(node, type_of) else None
     if kind == "FLOAT" and (exact or other in _INTEGERS):  # two numbers of double precision; the first is still a real
         for part in (node.this, node.expression):
             part.replace(exp.cast(part.copy(), "DOUBLE", dialect="duckdb"))

@@ -102,7 +102,9 @@ def compared_items(node: exp.Expr) -> exp.Expr | None:
     if all(is_text(item) for item in items):  # then it is an array of text; by itself each would take another type
         items = [exp.cast(item, "TEXT", dialect="duckdb") for item in items]
     tests = [exp.Paren(this=type(node)(this=node.this.copy(), expression=item)) for item in items]
-    return _joined(exp.And if isinstance(whole, exp.All) else exp.Or, tests)
+    joined = _joined(exp.And if isinstance(whole, exp.All) else exp.Or, tests)
+    # A key of a group is one thing, where DuckDB would make one chain of it and of the AND around it.
+    return exp.Cast(this=joined, to=exp.DataType.build("BOOLEAN", dialect="duckdb"))
 
 
 def is_correlated(failure: SqlError) -> bool:

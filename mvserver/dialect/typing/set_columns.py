@@ -20,7 +20,7 @@ from mvserver.dialect.typing.operand_rules import first_select, is_certain
 from mvserver.dialect.typing.operators import span
 from mvserver.errors import SqlError
 
-_OWN_READING = ("VARCHAR", "ENUM", "NULL", "STRUCT", "MAP")
+_OWN_READING = ("VARCHAR", "NULL", "STRUCT", "MAP")
 """Of types beside which a text stays one, or is read by other rules."""
 
 

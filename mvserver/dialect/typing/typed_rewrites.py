@@ -23,6 +23,7 @@ from mvserver.dialect.functions import (
     enum_operands,
     json_operators,
     json_values,
+    overlapping,
     periods,
     to_char,
 )
@@ -93,6 +94,8 @@ def _is_rewritten(node: exp.Expr) -> bool:
         return is_mark(node) or node.name == "_extract_epoch"
     if isinstance(node, exp.WithinGroup):
         return isinstance(node.this, exp.PercentileCont)
+    if isinstance(node, exp.Case | exp.NullSafeEQ | exp.NullSafeNEQ):
+        return node.this is not None
     if isinstance(node, exp.Is):
         return isinstance(node.this, exp.Column) and not node.this.table and isinstance(node.expression, exp.Null)
     if isinstance(node, exp.Ceil | exp.Floor):
@@ -119,6 +122,10 @@ class TypedRewriting:
     def type_constants(self) -> bool:
         """Texts beside an operator, in place; True when there was one."""
         return constant_operands.give_types(self._tree, self._type)
+
+    def choose_overlaps(self, given: Sequence[int]) -> None:
+        """By the types of its parts, in place. ``given`` are those of the parameters."""
+        overlapping.choose(self._tree, self._type, given)
 
     def trim_bytes(self) -> bool:
         """Functions of bytes that DuckDB takes for those of texts, in place; True when there was one."""
@@ -200,6 +207,8 @@ class TypedRewriting:
             return self._doubled(node)
         if isinstance(node, exp.WithinGroup):
             return self._percentile(node)
+        if isinstance(node, exp.Case | exp.NullSafeEQ | exp.NullSafeNEQ):
+            return node if periods.as_intervals(node, self._type) else None
         if isinstance(node, exp.DPipe | exp.Concat | exp.ConcatWs):
             return self._joined(node)
         if isinstance(node, exp.Is):

@@ -8,21 +8,24 @@ from functools import cache
 from sqlglot import exp
 
 from mvserver.dialect import binding
+from mvserver.dialect.functions import enums
 from mvserver.dialect.marks import RELATION, SYSTEM_RELATION
 from mvserver.dialect.parameters import inference
 from mvserver.dialect.typing import duck_types
 from mvserver.errors import SqlError
 from mvserver.pgcatalog import static_data
+from mvserver.pgcatalog.session_functions import SessionFacts
+from mvserver.pgcatalog.visibility import FIRST_OWN_OID
 from mvserver.sql.types import Kind, parse_type
 from mvserver.types import oids
 
 
-def with_inferred(tree: exp.Expr, given: Sequence[int]) -> tuple[int, ...]:
+def with_inferred(tree: exp.Expr, given: Sequence[int], facts: SessionFacts) -> tuple[int, ...]:
     """The oids by number; 0 for one whose type DuckDB has to find. Names of tables are resolved in ``tree``."""
     numbers = binding.parameter_numbers(tree)
     if all(number <= len(given) and given[number - 1] for number in numbers):
         return tuple(given)
-    found = inference.infer(tree, given, _columns)
+    found = inference.infer(tree, given, _columns, lambda target: enums.oid_of(target, facts))
     count = max(numbers[-1], len(given))
     said = [given[number - 1] if number <= len(given) else 0 for number in range(1, count + 1)]
     return tuple(oid or _readable(found.get(number, 0)) for number, oid in enumerate(said, start=1))
@@ -30,7 +33,7 @@ def with_inferred(tree: exp.Expr, given: Sequence[int]) -> tuple[int, ...]:
 
 def _readable(oid: int) -> int:
     """0 for a type whose values are not read from the wire, as regclass."""
-    return oid if duck_types.parameter_cast(oid) is not None else 0
+    return oid if oid >= FIRST_OWN_OID or duck_types.parameter_cast(oid) is not None else 0
 
 
 def _columns(node: exp.Expr) -> inference.Columns | None:

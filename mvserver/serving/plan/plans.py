@@ -15,6 +15,7 @@ from mvserver.dialect.binding import Bound
 from mvserver.dialect.derived_columns import is_plain, item_of
 from mvserver.dialect.duck_text import written
 from mvserver.dialect.functions import casts
+from mvserver.dialect.functions.character_columns import SHOWN_COLUMNS
 from mvserver.dialect.functions.volatile import changes
 from mvserver.dialect.joins import sources_of
 from mvserver.dialect.pull_query import PullQuery
@@ -192,9 +193,9 @@ def _declared(tree: exp.Expr, outputs: list[OutputType], documents: Sequence[boo
             for output, jsonb in zip(outputs, documents, strict=True)
         ]
     items = tree.expressions if isinstance(tree, exp.Select) else []
-    if len(items) != len(outputs):
+    declared = tree.meta.get(SHOWN_COLUMNS) or [item.unalias().meta.get(casts.SHOWN_AS) for item in items]
+    if len(declared) != len(outputs):
         return outputs
-    declared = [item.unalias().meta.get(casts.SHOWN_AS) for item in items]
     return [_shown(output, shown) for output, shown in zip(outputs, declared, strict=True)]
 
 
@@ -203,7 +204,8 @@ def _shown(output: OutputType, declared: tuple[int, int] | None) -> OutputType:
         return output
     if declared[0] in (oids.NUMERIC, oids.ARRAY_OF[oids.NUMERIC]):  # of what the wire makes numerics of
         return OutputType(PgType(*declared))
-    return replace(output, pg=PgType(*declared)) if output.pg.oid == oids.TEXT else output
+    texts = oids.ARRAY_OF[oids.TEXT] if declared[0] in oids.ELEMENT_OF else oids.TEXT
+    return replace(output, pg=PgType(*declared)) if output.pg.oid == texts else output
 
 
 def _of_views(outputs: list[OutputType], from_columns: Sequence[Origin], views: Sequence[Relation]) -> list[OutputType]:

@@ -266,7 +266,7 @@ class DuckPullService:
         elif reads.of_the_past and kind != classify.POINT:
             kind = classify.OTHER
         count = max([len(oids), *binding.parameter_numbers(tree)]) - 2 * len(reads.places)
-        oids = with_inferred(tree, oids)
+        oids = with_inferred(tree, oids, facts)
         samples = constant_places.find(tree, oids)
         if samples and request.text is not None:
             return self._sampled(request, oids[:count], samples)

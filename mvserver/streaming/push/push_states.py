@@ -130,7 +130,7 @@ class PushStates:
         if target.plan.scan.derived is None:
             running.pipeline, running.subscriber = self._attach_stored(running.query, target, rows)
         else:
-            made, main = self._derived.attach(running.query, target, {}, relay=rows, rebuilt=False)
+            made, main = self._derived.attach(running.query, target, {}, relay=rows)
             running.derived, running.pipeline, running.subscriber = made, made.pipelines[0], main
         for subscriber in known.subscribers:
             subscriber.on_failure = lambda error: rows.end(push_error(error))

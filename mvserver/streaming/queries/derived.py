@@ -19,6 +19,7 @@ from mvserver.streaming.api import QueryState, QueryStatus
 from mvserver.streaming.pipeline.pipeline import Pipeline, PipelineServices
 from mvserver.streaming.pipeline.subscribers import Subscriber
 from mvserver.streaming.queries.outputs import Outlet, OutputSubscriber, known_subscriber
+from mvserver.streaming.queries.start_positions import is_rebuilding, sources_of
 from mvserver.streaming.queries.status import lag_of, rows_in_of
 from mvserver.streaming.spark.types import spark_schema
 from mvserver.views.feeds import Node, log_pipeline, nodes
@@ -101,7 +102,7 @@ class DerivedSource:
 
     def ask_remaining(self, start_position: str) -> None:
         """Raises what keeps a source from saying what it still has of what the query begins with."""
-        for feed, start in zip(self.leaves, json.loads(start_position)["sources"], strict=True):
+        for feed, start in zip(self.leaves, sources_of(start_position), strict=True):
             reader = feed.pipeline.reader
             reader.health.remaining(reader.adopt(start, fresh=False))
 
@@ -156,10 +157,10 @@ class DerivedSources:
         self._source_pipeline = source_pipeline
 
     def attach(
-        self, query: Query, target: Target, rows: Mapping[str, SubscriberRow], *, relay: Outlet | None, rebuilt: bool
+        self, query: Query, target: Target, rows: Mapping[str, SubscriberRow], *, relay: Outlet | None
     ) -> tuple[DerivedSource, Subscriber]:
-        """Takes up a query; what is not in DuckDB is made, whole. Nothing runs yet. ``rebuilt``: from what the sources
-        still have."""
+        """Takes up a query; what is not in DuckDB is made, whole: in a REFRESH from what the sources still have.
+        Nothing runs yet."""
         table = state_name(target.view_id, query.definition_version)
         made = DerivedSource(nodes=list(nodes(target, table, _reader_id(query))))
         for node in made.nodes:
@@ -187,7 +188,7 @@ class DerivedSources:
                 pipeline, _ = self._pipeline(made, node, index)
                 made.feeds.append(Feed(node, index, pipeline, known_subscriber(rows[side.query_id], side)))
         else:
-            main = self._create(made, query, target, sides, relay=relay, rebuilt=rebuilt)
+            main = self._create(made, query, target, sides, relay=relay)
         group = (main, *(feed.subscriber for feed in made.feeds))
         for subscriber in group:
             subscriber.group = group
@@ -201,10 +202,9 @@ class DerivedSources:
         sides: Sequence[tuple[Node, int, Target]],
         *,
         relay: Outlet | None,
-        rebuilt: bool,
     ) -> Subscriber:
         writer, version = self._services.writer, query.definition_version
-        starts = iter(json.loads(query.start_position)["sources"])
+        starts, rebuilt = iter(sources_of(query.start_position)), is_rebuilding(query.start_position)
         notes: list[str] = []
         for node, index, side in sides:
             pipeline, fresh = self._pipeline(made, node, index)

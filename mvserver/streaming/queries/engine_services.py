@@ -13,6 +13,7 @@ from mvserver import limits, sqlstates
 from mvserver.compiler.plans import ContinuousPlan
 from mvserver.errors import SqlError
 from mvserver.streaming.pipeline.pipeline import HEALTH_INTERVAL_S
+from mvserver.streaming.queries.start_positions import is_rebuilding, rebuilding
 from mvserver.streaming.spark.launch import Launched, launch
 from mvserver.streaming.spark.options import SparkOptions
 from mvserver.streaming.spark.supervisor import Supervision
@@ -106,6 +107,19 @@ class EngineServices:
         """Takes that back: what ``query`` was before counts again."""
         self._set_version(query, query.definition_version)
 
-    def _set_version(self, query: Query, version: int) -> None:
+    def begin_rebuild(self, query: Query) -> Query:
+        """The next version of a view over a join, whose state goes before the new one is made."""
+        start = rebuilding(query.start_position, begun=True)
+        self._set_version(query, query.definition_version + 1, start)
+        return self.catalog.queries.get(query.id)
+
+    def end_rebuild(self, query: Query) -> Query:
+        """Once the state is there: where it is lost again, its sources must have all that it was made of."""
+        if not is_rebuilding(query.start_position):
+            return query
+        self._set_version(query, query.definition_version, rebuilding(query.start_position, begun=False))
+        return self.catalog.queries.get(query.id)
+
+    def _set_version(self, query: Query, version: int, start_position: str | None = None) -> None:
         with self.catalog.transaction():
-            self.catalog.queries.set_start(query.id, query.start_position, version)
+            self.catalog.queries.set_start(query.id, start_position or query.start_position, version)

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import pyarrow as pa
 
+from mvserver import sqlstates
 from mvserver.compiler.plans import Projection
+from mvserver.errors import SqlError
 from mvserver.record_keys import field_of_key
 from mvserver.sql.types import SqlType
 from mvserver.streaming.batch.program import ViewInput
 from mvserver.streaming.batch.record_encoding import RecordEncoder
+from mvserver.streaming.queries.json_form import INSTANT_FORMAT, MOMENT_FORMAT, OF_RECORDS, json_value
 from mvserver.streaming.queries.outgoing import AT_ONCE, OfSink, Pace, outbox_position
-from mvserver.streaming.queries.written_values import INSTANT_FORMAT, MOMENT_FORMAT, json_value
 from spark_sinks.base import Position, SinkRecords, TransactionalSink
 from spark_sinks.decode.columns import text
 from spark_sinks.decode.partitions import folder_of
@@ -81,7 +84,7 @@ class WritingRecords(OfSink):
         self._sink.write(records, position)
 
     def send(self, pending: Pending, incarnation: str) -> None:
-        rows = pending.rows.to_pylist()
+        rows = _rows(pending)
         keys: Sequence[bytes | None] = [self._encoder.key_of(row) for row in rows]
         values = [
             None if deleted else self._encoder.value_of(row) for deleted, row in zip(pending.deleted, rows, strict=True)
@@ -93,6 +96,14 @@ class WritingRecords(OfSink):
 
     def _folders(self, values: Sequence[Sequence[str | None]]) -> Sequence[str]:
         return [folder_of(self._encoder.folders, each) for each in values]
+
+
+def _rows(pending: Pending) -> list[dict[str, Any]]:
+    try:
+        rows: list[dict[str, Any]] = pending.rows.to_pylist()
+    except (ValueError, OverflowError) as error:  # Python has no other years
+        raise SqlError(sqlstates.DATETIME_FIELD_OVERFLOW, f"date or timestamp out of range: {OF_RECORDS}") from error
+    return rows
 
 
 def _object(columns: Mapping[str, tuple[str, SqlType]]) -> str:

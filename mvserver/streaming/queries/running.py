@@ -47,7 +47,6 @@ class RunningQuery:
     derived: DerivedSource | None = None  # what is below it, where its scan is a join
     forget_output: Callable[[], None] | None = None  # once it is dropped, of one that writes to a stream
     relay: OutboxRelay | None = None  # of a query that writes to a changelog
-    rebuilt: bool = False  # has lost its state to a REFRESH: whatever its sources still have is all that it needs
 
     @property
     def feeds(self) -> Sequence[Feed]:

@@ -82,10 +82,10 @@ class StartUp:
             _log.debug("it is not known what query %s reads: %s", query.id, error)
             return ()
 
-    def adopt(self, query: Query, row: SubscriberRow | None, *, rebuilt: bool = False) -> RunningQuery:
+    def adopt(self, query: Query, row: SubscriberRow | None) -> RunningQuery:
         """``row``: what the ledger has of it. A query that cannot be set up is recorded with the cause. Damage of the
         views' file is no query's own: it is raised, so that the file is set aside."""
-        running = RunningQuery(query, rebuilt=rebuilt)
+        running = RunningQuery(query)
         try:
             running.store_versions = self._services.store_versions(query)
             running.forget_output = self._forgetting(query)
@@ -165,7 +165,8 @@ class StartUp:
         if view_id_of(query) != sink.id:
             target = with_outbox(target) if keeps_rows(query, sink) else sending(target)
             running.relay = self._relay(query, target)
-        made, subscriber = self._derived.attach(query, target, rows, relay=running.relay, rebuilt=running.rebuilt)
+        made, subscriber = self._derived.attach(query, target, rows, relay=running.relay)
+        query = running.query = self._services.end_rebuild(query)  # its state is there, whole
         if running.relay is None:
             self._watched.take_up(query, target)
         subscriber.terminated = running.query.desired_state == "terminated"
@@ -177,7 +178,6 @@ class StartUp:
             self._sources.start(pipeline)
         if running.relay is not None:
             running.relay.start()
-        running.rebuilt = False
 
     # --- its rows are written ---------------------------------------------------------------------------------------
     def _adopt_sink(self, running: RunningQuery) -> None:
