@@ -1,9 +1,9 @@
 """A merge that tells what it does to the rows of a view, where these would else be read before it and behind it.
 
-One query joins the new groups with the state's rows, and has of each group what it was, what it becomes, and both as
-the view shows them. Then the rows are put where they belong: by their place in the table where all of them are there
-already, else by a merge. What is written is what was told, so that the two cannot differ. (``MERGE … RETURNING`` tells
-nothing of the past, and has DuckDB write whole rows: where an index is, it deletes and inserts them.)
+One statement joins the new groups with the state's rows, and has of each group what it was, what it becomes, and both
+as the view shows them. It puts these rows where they belong, by their place in the table where they are there already,
+and gives them. What is written is what was told, so that the two cannot differ. (``MERGE … RETURNING`` tells nothing of
+the past, and has DuckDB write whole rows: where an index is, it deletes and inserts them.)
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from spark_sinks.duckdb.changes.change_outbox import GONE, NEW, OLD_OF_UPDATE, U
 from spark_sinks.duckdb.layout import NamedText
 from spark_sinks.duckdb.names import qualified
 from spark_sinks.duckdb.state.roll_ups import RollUp
-from spark_sinks.duckdb.state.state import NULLS, MergedColumn, UpsertState, merged_columns, upsert
+from spark_sinks.duckdb.state.state import NULLS, UpsertState, merged_columns
 from spark_sinks.duckdb.statements import Statements
 
 OLD = "o_"  # before the names of the state's columns, of a row as it was
 _BEFORE, _AFTER = "b_", "a_"
-_KIND, _PLACE = "mv_kind", "mv_place"
+_KIND, _PLACE, _TOLD = "mv_kind", "mv_place", "mv_told"
 _SAME, _CAME, _WENT, _CHANGED = range(4)
 _PAIR = [OLD_OF_UPDATE, UPDATED]
 _TEXTS_MAX = 1_000
@@ -64,11 +64,7 @@ def merge_and_tell(statements: Statements, roll_up: RollUp, shown: ShownGroups) 
     """Merges; the keys (g0 ...) of all groups of the batch, and the changes of the rows that are shown: op, the keys,
     c0, c1 ..., the rows of one pair side by side."""
     told = _telling(roll_up.state, roll_up.query, bool(roll_up.nulls), shown)
-    groups = statements.table(told.query)
-    if groups.num_rows:
-        text = told.update if groups.column(_PLACE).null_count == 0 else told.merge
-        with statements.named(groups) as name:
-            statements.execute(text.format(name))
+    groups = statements.table(told.statement)
     keys = roll_up.state.keys
     named = groups.select(list(keys)).rename_columns([f"g{i}" for i in range(len(keys))])
     return named, _changes(groups, told)
@@ -105,12 +101,10 @@ def _changes(groups: pa.Table, told: _Telling) -> pa.Table:
 
 @dataclass(frozen=True)
 class _Telling:
-    """``query`` gives the groups. ``update`` and ``merge`` put them into the table, and have a place for their name.
-    ``before`` and ``after`` are the columns of the rows that are shown, whose ``names`` are the keys, c0, c1 ..."""
+    """``statement`` puts the groups into the table, and gives them. ``before`` and ``after`` are the columns of the rows
+    that are shown, whose ``names`` are the keys, c0, c1 ..."""
 
-    query: str
-    update: str
-    merge: str
+    statement: str
     names: list[str]
     before: list[str]
     after: list[str]
@@ -126,7 +120,8 @@ def _telling(state: UpsertState, rolled_up: str, nulls: bool, shown: ShownGroups
     has_kinds = shown.after.passes is not None or not shown.counted
     was = f"({OLD}n IS NOT NULL{'' if shown.before.passes is None else f' AND ({shown.before.passes})'})"
     is_ = "true" if shown.after.passes is None else f"({shown.after.passes})"
-    selected = {name: name for name in (_PLACE, *types)}
+    # a number comes first: of a statement that writes, DuckDB's client takes the first value for the rows written
+    selected = {name: name for name in ("n", _PLACE, *types)}
     sides: list[list[str]] = []
     for side, values, there in ((_BEFORE, before, was), (_AFTER, after, is_)):
         names = []
@@ -137,14 +132,19 @@ def _telling(state: UpsertState, rolled_up: str, nulls: bool, shown: ShownGroups
         sides.append([*state.keys, *names])
     if has_kinds:
         selected[_KIND] = f"CAST({_kind(was, is_, before, after, counted=shown.counted)} AS TINYINT)"
-    told = [MergedColumn(name, f"s.{name}", f"s.{name}") for name in columns]
     inner = "".join(f", {text} AS {name}" for name, text in (*shown.before.inner, *shown.after.inner))
-    return _Telling(
+    query = (
         f"SELECT {', '.join(f'{text} AS {name}' for name, text in selected.items())} "
-        f"FROM (SELECT *{inner} FROM ({_joined(state, table, rolled_up, keys, nulls=nulls)}))",
-        f"UPDATE {table} AS t SET {', '.join(f'{name} = s.{name}' for name in columns)} "
-        f"FROM {{}} AS s WHERE t.rowid = s.{_PLACE}",
-        upsert(state.table + (NULLS if nulls else ""), keys, told, "FROM {}", nulls=nulls),
+        f"FROM (SELECT *{inner} FROM ({_joined(state, table, rolled_up, keys, nulls=nulls)}))"
+    )
+    stored = ", ".join(types)
+    return _Telling(
+        # DuckDB carries out statements in WITH in their order, each after what it reads is complete
+        f"WITH {_TOLD} AS MATERIALIZED ({query}), "
+        f"mv_put AS (UPDATE {table} AS t SET {', '.join(f'{name} = s.{name}' for name in columns)} "
+        f"FROM {_TOLD} AS s WHERE t.rowid = s.{_PLACE}), "
+        f"mv_came AS (INSERT INTO {table} ({stored}) SELECT {stored} FROM {_TOLD} WHERE {_PLACE} IS NULL) "
+        f"SELECT * FROM {_TOLD}",
         [*state.keys, *(f"c{i}" for i in range(len(after)))],
         sides[0],
         sides[1],
