@@ -138,7 +138,9 @@ class Writer:
 
     def _commit(self, query_ids: Collection[str] | None) -> None:
         """``query_ids``: whose rows it may change; None where it may be those of any."""
-        self.histories.finish()
+        for history in self.histories.unfinished:
+            with self._on_behalf_of(history.view.query_id):
+                history.finish(self._cursor)
         self.watch.changing(self._notes.taken)
         done = False
         try:

@@ -83,11 +83,10 @@ class Histories:
         for history in self._open.values():
             history.begin(now)
 
-    def finish(self) -> None:
-        """Before the COMMIT."""
-        for query_id, history in self._open.items():
-            if query_id not in self._dropped:
-                history.finish(self._cursor)
+    @property
+    def unfinished(self) -> list[History]:
+        """Those to ``finish`` before the COMMIT."""
+        return [history for query_id, history in self._open.items() if query_id not in self._dropped]
 
     def committed(self) -> None:
         for history in self._open.values():
