@@ -20,7 +20,7 @@ import pyarrow as pa
 from mvserver import limits
 from mvserver.errors import SqlError
 from spark_sinks.base import Position
-from spark_sinks.duckdb.batch_plans import Advance, BatchCommit, TableMerge, ViewMerge
+from spark_sinks.duckdb.batch_plans import Advance, BatchCommit, Move, TableMerge, ViewMerge
 from spark_sinks.duckdb.batch_table import BATCH, BatchTable
 from spark_sinks.duckdb.changes import logs
 from spark_sinks.duckdb.changes.capture import Keeper, as_g, capture, shows_closed, take_changes, turned_keys
@@ -318,12 +318,13 @@ class Writer:
                 self._advance(advance)
             self._reached("after rows")
             self.ledger.reject(batch.rejected)
-            for move in batch.moves:
-                self.ledger.move_subscribers(move.query_ids, move.position)
             for query_id, failure in batch.failures:
                 self.ledger.set_failure(query_id, failure)
+            for move in batch.moves if batch.entry is None else batch.moves[1:]:
+                self.ledger.move_subscribers(move.query_ids, move.position)
             if batch.entry is not None:
-                self.ledger.advance(batch.entry)
+                move = batch.moves[0] if batch.moves else Move((), batch.entry.end)
+                self.ledger.advance(batch.entry, move.query_ids, move.position)
             self._reached("after ledger")
             self._commit(batch.changed)
             self._reached("after commit")

@@ -137,36 +137,38 @@ class History:
         self._now = max(now, self.extent.last_at + dt.timedelta(microseconds=1))
 
     def finish(self, cursor: duckdb.DuckDBPyConnection) -> None:
-        """Before the COMMIT: removes what is too old or too much, writes what is new, and where the history ends now."""
-        extent = self.extent
+        """Before the COMMIT: removes what is too old or too much, and writes what is new. Where the history ends is
+        told by its last change; only a removal is noted, with the end that it had then."""
+        known = extent = self.extent
         if self.touched:
             extent = Extent(
                 extent.incarnation, extent.first_seq, extent.last_seq + self._new_rows, extent.last_epoch + 1,
                 extent.first_size, extent.last_size + self._new_bytes, extent.since, self._now,
             )  # fmt: skip
         trimmed = self._emptied(cursor, extent) if self._left_out else self._trim(cursor, extent)
-        if trimmed is self.extent:
-            return
-        self._trimmed = trimmed
-        ends = (
-            'UPDATE "_ledger".view_histories SET first_seq = $2, last_seq = $3, last_epoch = $4, first_size = $5, '
-            "last_size = $6, since = $7, last_at = $8 WHERE query_id = $1"
-        )
-        values = [self.view.query_id, trimmed.first_seq, trimmed.last_seq, trimmed.last_epoch, trimmed.first_size,
-                  trimmed.last_size, trimmed.since, trimmed.last_at]  # fmt: skip
-        if not self._new:
-            self._statements.execute(ends, values)
-            return
-        rows = self._new_table
-        first = self.extent.last_seq + 1
+        if trimmed is not extent:
+            self._note_extent(trimmed)
+        if self._new:
+            self._write(self._new_table, known.last_seq + 1, extent)
+        if trimmed is not known:
+            self._trimmed = trimmed
+
+    def _write(self, rows: pa.Table, first: int, extent: Extent) -> None:
         numbers = pa.array(range(first, first + rows.num_rows), pa.int64())
         columns = ", ".join((*self.view.key_names, *self.view.values))
         with self._statements.named(rows.append_column("_seq", numbers)) as name:
-            self._statements.execute(  # in one: to begin a statement is a third of what it costs
-                f"WITH mv_logged AS (INSERT INTO {qualified(self.view.table)} "
-                f"SELECT $4, _seq, $8, $9, op, {columns} FROM {name}) {ends}",
-                [*values, extent.last_size],
+            self._statements.execute(
+                f"INSERT INTO {qualified(self.view.table)} SELECT $1, _seq, $2, $3, op, {columns} FROM {name}",
+                [extent.last_epoch, self._now, extent.last_size],
             )
+
+    def _note_extent(self, extent: Extent) -> None:
+        self._statements.execute(
+            'UPDATE "_ledger".view_histories SET first_seq = $2, last_seq = $3, last_epoch = $4, first_size = $5, '
+            "last_size = $6, since = $7, last_at = $8 WHERE query_id = $1",
+            [self.view.query_id, extent.first_seq, extent.last_seq, extent.last_epoch, extent.first_size,
+             extent.last_size, extent.since, extent.last_at],
+        )  # fmt: skip
 
     @property
     def _new_table(self) -> pa.Table:

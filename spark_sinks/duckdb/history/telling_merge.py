@@ -29,6 +29,7 @@ _KIND, _PLACE, _TOLD = "mv_kind", "mv_place", "mv_told"
 _SAME, _CAME, _WENT, _CHANGED = range(4)
 _PAIR = [OLD_OF_UPDATE, UPDATED]
 _TEXTS_MAX = 1_000
+_WORD, _CAST = re.compile(r"\w+"), re.compile(r"CAST\((\w+) AS (.+)\)")
 _FLOATS = ("FLOAT", "DOUBLE")
 _THROUGH_ARROW = re.compile(
     r"VARCHAR|BOOLEAN|U?(?:TINY|SMALL|BIG)?INT(?:EGER)?|HUGEINT|DECIMAL\(.*\)|FLOAT|DOUBLE|DATE|TIME|TIMESTAMP(?:TZ)?|BLOB"
@@ -101,8 +102,8 @@ def _changes(groups: pa.Table, told: _Telling) -> pa.Table:
 
 @dataclass(frozen=True)
 class _Telling:
-    """``statement`` puts the groups into the table, and gives them. ``before`` and ``after`` are the columns of the rows
-    that are shown, whose ``names`` are the keys, c0, c1 ..."""
+    """``statement`` puts the groups into the table, and gives them. ``before`` and ``after`` are the columns of the
+    rows that are shown, whose ``names`` are the keys, c0, c1 ..."""
 
     statement: str
     names: list[str]
@@ -132,7 +133,8 @@ def _telling(state: UpsertState, rolled_up: str, nulls: bool, shown: ShownGroups
         sides.append([*state.keys, *names])
     if has_kinds:
         selected[_KIND] = f"CAST({_kind(was, is_, before, after, counted=shown.counted)} AS TINYINT)"
-    inner = "".join(f", {text} AS {name}" for name, text in (*shown.before.inner, *shown.after.inner))
+    used = set(_WORD.findall(" ".join(selected.values())))
+    inner = "".join(f", {text} AS {name}" for name, text in (*shown.before.inner, *shown.after.inner) if name in used)
     query = (
         f"SELECT {', '.join(f'{text} AS {name}' for name, text in selected.items())} "
         f"FROM (SELECT *{inner} FROM ({_joined(state, table, rolled_up, keys, nulls=nulls)}))"
@@ -157,6 +159,9 @@ def _resolved(row: ShownRow, types: Mapping[str, str]) -> list[tuple[str, bool]]
     inner, found = dict(row.inner), []
     for text in row.values:
         seen = inner.get(text, text)
+        cast = _CAST.fullmatch(seen)
+        if cast is not None and types.get(cast[1].removeprefix(OLD)) == cast[2]:
+            seen = cast[1]
         plain = seen.removeprefix(OLD) in types
         found.append((seen if plain else text, plain))
     return found

@@ -47,8 +47,6 @@ CREATE TABLE IF NOT EXISTS "_ledger".shared_states (
 """
 
 _FEW = 30  # a list of more costs more to look into for each row than to join
-_ONE_OF_FEW = "list_contains($2::VARCHAR[], query_id)"
-_ONE_OF_MANY = "query_id IN (SELECT unnest($2::VARCHAR[]))"
 
 
 @dataclass(frozen=True)
@@ -98,6 +96,16 @@ class LedgerEntry:
     start: Position
     end: Position
     records: int
+
+
+def _moved(query_ids: Sequence[str], position: int, ids: int) -> str:
+    """``position`` and ``ids`` number the parameters that have these."""
+    few = f"list_contains(${ids}::VARCHAR[], query_id)"
+    many = f"query_id IN (SELECT unnest(${ids}::VARCHAR[]))"
+    return (
+        f'UPDATE "_ledger".subscribers SET position = ${position}, epoch = epoch + 1, changed_at = now() '
+        f"WHERE {few if len(query_ids) <= _FEW else many}"
+    )
 
 
 def encode(position: Position) -> str:
@@ -251,28 +259,29 @@ class Ledger:
             f"{encode(row.position) if row else 'no position'} of generation {row.generation if row else 0}.",
         )
 
-    def advance(self, entry: LedgerEntry) -> None:
+    def advance(self, entry: LedgerEntry, query_ids: Sequence[str] = (), position: Position | None = None) -> None:
+        """These subscribers move with it. All rows of a batch are written by one statement, since to begin one is most
+        of what it costs."""
         known, end = self._pipelines.pop(entry.pipeline_id, None), encode(entry.end)
+        parameters = [entry.pipeline_id, entry.generation, entry.batch_id, encode(entry.start), end, entry.records]
+        moved = ""
+        if query_ids:
+            moved = f", moved AS ({_moved(query_ids, 7, 8)})"
+            parameters += [encode(entry.end if position is None else position), list(query_ids)]
         self._statements.execute(
-            'UPDATE "_ledger".pipelines SET position = $2, epoch = epoch + 1 WHERE pipeline_id = $1',
-            [entry.pipeline_id, end],
+            'WITH advanced AS (UPDATE "_ledger".pipelines SET position = $5, epoch = epoch + 1 '
+            f"WHERE pipeline_id = $1){moved} "
+            'INSERT INTO "_ledger".batches VALUES ($1, $2, $3, $4, $5, $6, now())',
+            parameters,
         )
         if known is not None:
             self._pipelines[entry.pipeline_id] = PipelineRow(known.generation, entry.end, known.epoch + 1)
-        self._statements.execute(
-            'INSERT INTO "_ledger".batches VALUES ($1, $2, $3, $4, $5, $6, now())',
-            [entry.pipeline_id, entry.generation, entry.batch_id, encode(entry.start), end, entry.records],
-        )
         if entry.batch_id % HISTORY_ROWS_MAX == HISTORY_ROWS_MAX - 1:
             self._forget_batches(entry.pipeline_id)
 
     def move_subscribers(self, query_ids: Sequence[str], position: Position) -> None:
         if query_ids:
-            self._statements.execute(
-                'UPDATE "_ledger".subscribers SET position = $1, epoch = epoch + 1, changed_at = now() WHERE '
-                + (_ONE_OF_FEW if len(query_ids) <= _FEW else _ONE_OF_MANY),
-                [encode(position), list(query_ids)],
-            )
+            self._statements.execute(_moved(query_ids, 1, 2), [encode(position), list(query_ids)])
 
     def reject(self, rows: Sequence[RejectedRow]) -> None:
         """Keeps rejected rows; one that is known already (another view met it, or a rebuild) stays as it was."""
