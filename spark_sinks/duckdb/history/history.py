@@ -26,7 +26,7 @@ from spark_sinks.duckdb.history.telling_merge import ShownGroups, merge_and_tell
 from spark_sinks.duckdb.names import qualified
 from spark_sinks.duckdb.state.roll_ups import RollUp
 from spark_sinks.duckdb.state.state import State
-from spark_sinks.duckdb.statements import Statements, table_of
+from spark_sinks.duckdb.statements import Statements, Together, table_of
 
 
 @dataclass(frozen=True)
@@ -78,6 +78,7 @@ class History:
         self._new: list[pa.Table] = []  # of the transaction that is open
         self._new_rows = self._new_bytes = 0
         self._left_out = False  # the transaction has changed more than may be kept
+        self._grows = True  # the last merge put in new groups
         self._trimmed: Extent | None = None
         self._now = extent.last_at
         self._oldest: dt.datetime | None = None  # of a change; None: not looked at
@@ -107,9 +108,10 @@ class History:
 
     def merge(self, roll_up: RollUp, groups: ShownGroups) -> pa.Table:
         """A merge that tells what it does; the keys (g0 ...) whose rows it may have changed."""
-        keys, changes = merge_and_tell(self._statements, roll_up, groups)
-        self._append(changes)
-        return keys
+        told = merge_and_tell(self._statements, roll_up, groups, grows=self._grows)
+        self._grows = told.grew
+        self._append(told.changes)
+        return told.keys
 
     def _append(self, rows: pa.Table) -> None:
         if rows.num_rows == 0:
@@ -136,7 +138,7 @@ class History:
         # later than the last commit, also where the clock has gone back: times tell commits apart
         self._now = max(now, self.extent.last_at + dt.timedelta(microseconds=1))
 
-    def finish(self, cursor: duckdb.DuckDBPyConnection) -> None:
+    def finish(self, cursor: duckdb.DuckDBPyConnection, closing: Together) -> None:
         """Before the COMMIT: removes what is too old or too much, and writes what is new. Where the history ends is
         told by its last change; only a removal is noted, with the end that it had then."""
         known = extent = self.extent
@@ -149,18 +151,18 @@ class History:
         if trimmed is not extent:
             self._note_extent(trimmed)
         if self._new:
-            self._write(self._new_table, known.last_seq + 1, extent)
+            self._write(self._new_table, known.last_seq + 1, extent, closing)
         if trimmed is not known:
             self._trimmed = trimmed
 
-    def _write(self, rows: pa.Table, first: int, extent: Extent) -> None:
+    def _write(self, rows: pa.Table, first: int, extent: Extent, closing: Together) -> None:
         numbers = pa.array(range(first, first + rows.num_rows), pa.int64())
         columns = ", ".join((*self.view.key_names, *self.view.values))
-        with self._statements.named(rows.append_column("_seq", numbers)) as name:
-            self._statements.execute(
-                f"INSERT INTO {qualified(self.view.table)} SELECT $1, _seq, $2, $3, op, {columns} FROM {name}",
-                [extent.last_epoch, self._now, extent.last_size],
-            )
+        name = closing.name(rows.append_column("_seq", numbers))
+        closing.add(
+            f"INSERT INTO {qualified(self.view.table)} SELECT $1, _seq, $2, $3, op, {columns} FROM {name}",
+            [extent.last_epoch, self._now, extent.last_size],
+        )
 
     def _note_extent(self, extent: Extent) -> None:
         self._statements.execute(

@@ -61,20 +61,32 @@ def is_told(state: UpsertState) -> bool:
     return all(_THROUGH_ARROW.fullmatch(kind) for _, kind in state.stored_columns)
 
 
-def merge_and_tell(statements: Statements, roll_up: RollUp, shown: ShownGroups) -> tuple[pa.Table, pa.Table]:
-    """Merges; the keys (g0 ...) of all groups of the batch, and the changes of the rows that are shown: op, the keys,
-    c0, c1 ..., the rows of one pair side by side."""
+@dataclass(frozen=True)
+class Told:
+    """``keys`` (g0 ...) of all groups of the batch, and the changes of the rows that are shown: op, the keys, c0, c1
+    ..., the rows of one pair side by side. ``grew``: some of the groups are new."""
+
+    keys: pa.Table
+    changes: pa.Table
+    grew: bool
+
+
+def merge_and_tell(statements: Statements, roll_up: RollUp, shown: ShownGroups, *, grows: bool) -> Told:
+    """Merges. ``grows``: new groups are likely, so they are put in by the same statement; it need not be so."""
     told = _telling(roll_up.state, roll_up.query, bool(roll_up.nulls), shown)
-    groups = statements.table(told.statement)
+    groups = statements.table(told.growing if grows else told.known)
+    grew = groups.column(_PLACE).null_count > 0
+    if grew and not grows:
+        with statements.named(groups) as name:
+            statements.execute(told.coming.format(name))
     keys = roll_up.state.keys
     named = groups.select(list(keys)).rename_columns([f"g{i}" for i in range(len(keys))])
-    return named, _changes(groups, told)
+    return Told(named, _changes(groups, told), grew)
 
 
 def _changes(groups: pa.Table, told: _Telling) -> pa.Table:
     """The rows as they were stand before those as they are, and are taken from there by twos."""
     number = groups.num_rows
-    both = pa.concat_tables([groups.select(side).rename_columns(told.names) for side in (told.before, told.after)])
     if told.has_kinds:
         kinds = groups.column(_KIND).to_pylist()
     elif groups.column(_PLACE).null_count:
@@ -96,16 +108,23 @@ def _changes(groups: pa.Table, told: _Telling) -> pa.Table:
     if not kinds:
         places = list(chain.from_iterable(zip(range(number), range(number, 2 * number), strict=True)))
         ops = _PAIR * number
-    rows = both.take(pa.array(places, pa.int64()))
-    return rows.add_column(0, "op", pa.array(ops, pa.string()))
+    taken = pa.array(places, pa.int64())
+    columns = [
+        pa.chunked_array([*groups.column(old).chunks, *groups.column(new).chunks], groups.field(new).type).take(taken)
+        for old, new in zip(told.before, told.after, strict=True)
+    ]
+    return pa.table([pa.array(ops, pa.string()), *columns], ["op", *told.names])
 
 
 @dataclass(frozen=True)
 class _Telling:
-    """``statement`` puts the groups into the table, and gives them. ``before`` and ``after`` are the columns of the
-    rows that are shown, whose ``names`` are the keys, c0, c1 ..."""
+    """``growing`` puts the groups into the table and gives them, ``known`` all but new ones, and ``coming`` these, of
+    the groups that were given, for whose name it has a place. ``before`` and ``after`` are the columns of the rows that
+    are shown, whose ``names`` are the keys, c0, c1 ..."""
 
-    statement: str
+    growing: str
+    known: str
+    coming: str
     names: list[str]
     before: list[str]
     after: list[str]
@@ -140,13 +159,17 @@ def _telling(state: UpsertState, rolled_up: str, nulls: bool, shown: ShownGroups
         f"FROM (SELECT *{inner} FROM ({_joined(state, table, rolled_up, keys, nulls=nulls)}))"
     )
     stored = ", ".join(types)
-    return _Telling(
-        # DuckDB carries out statements in WITH in their order, each after what it reads is complete
+    # DuckDB carries out statements in WITH in their order, each after what it reads is complete
+    put = (
         f"WITH {_TOLD} AS MATERIALIZED ({query}), "
         f"mv_put AS (UPDATE {table} AS t SET {', '.join(f'{name} = s.{name}' for name in columns)} "
-        f"FROM {_TOLD} AS s WHERE t.rowid = s.{_PLACE}), "
-        f"mv_came AS (INSERT INTO {table} ({stored}) SELECT {stored} FROM {_TOLD} WHERE {_PLACE} IS NULL) "
-        f"SELECT * FROM {_TOLD}",
+        f"FROM {_TOLD} AS s WHERE t.rowid = s.{_PLACE})"
+    )
+    coming = f"INSERT INTO {table} ({stored}) SELECT {stored} FROM {{}} WHERE {_PLACE} IS NULL"
+    return _Telling(
+        f"{put}, mv_came AS ({coming.format(_TOLD)}) SELECT * FROM {_TOLD}",
+        f"{put} SELECT * FROM {_TOLD}",
+        coming,
         [*state.keys, *(f"c{i}" for i in range(len(after)))],
         sides[0],
         sides[1],

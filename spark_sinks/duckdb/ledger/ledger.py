@@ -18,7 +18,7 @@ from mvserver.errors import SqlError
 from spark_sinks.base import Position
 from spark_sinks.duckdb.changes import logs
 from spark_sinks.duckdb.state import windows
-from spark_sinks.duckdb.statements import Statements
+from spark_sinks.duckdb.statements import Statements, Together
 
 HISTORY_ROWS_MAX = 200  # ledger rows kept per pipeline, for people; only the last is needed
 
@@ -47,6 +47,9 @@ CREATE TABLE IF NOT EXISTS "_ledger".shared_states (
 """
 
 _FEW = 30  # a list of more costs more to look into for each row than to join
+
+_ONE_OF_FEW = "list_contains($2::VARCHAR[], query_id)"
+_ONE_OF_MANY = "query_id IN (SELECT unnest($2::VARCHAR[]))"
 
 
 @dataclass(frozen=True)
@@ -98,14 +101,11 @@ class LedgerEntry:
     records: int
 
 
-def _moved(query_ids: Sequence[str], position: int, ids: int) -> str:
-    """``position`` and ``ids`` number the parameters that have these."""
-    few = f"list_contains(${ids}::VARCHAR[], query_id)"
-    many = f"query_id IN (SELECT unnest(${ids}::VARCHAR[]))"
-    return (
-        f'UPDATE "_ledger".subscribers SET position = ${position}, epoch = epoch + 1, changed_at = now() '
-        f"WHERE {few if len(query_ids) <= _FEW else many}"
-    )
+def _moved(query_ids: Sequence[str], position: Position) -> tuple[str, list[Any]]:
+    """The statement and its parameters."""
+    moved = 'UPDATE "_ledger".subscribers SET position = $1, epoch = epoch + 1, changed_at = now() WHERE '
+    one = _ONE_OF_FEW if len(query_ids) <= _FEW else _ONE_OF_MANY
+    return moved + one, [encode(position), list(query_ids)]
 
 
 def encode(position: Position) -> str:
@@ -126,16 +126,18 @@ class Ledger:
     """Statements over a handed cursor; the caller owns the transaction and the commit lock.
 
     The rows of pipelines are remembered as the open transaction has them: nobody else writes them, and each batch asks
-    for one. So whoever rolls back says so.
+    for one. So whoever rolls back says so. ``closing`` is what is written just before the COMMIT, by the owner.
     """
 
-    def __init__(self, cursor: duckdb.DuckDBPyConnection) -> None:
+    def __init__(self, cursor: duckdb.DuckDBPyConnection, statements: Statements | None = None) -> None:
         self._cursor = cursor
-        self._statements = Statements(cursor)
+        self._statements = statements or Statements(cursor)
         self._pipelines: dict[str, PipelineRow] = {}
+        self.closing = Together(self._statements)
 
     def rolled_back(self) -> None:
         self._pipelines.clear()
+        self.closing.forget()
 
     def pipeline(self, pipeline_id: str) -> PipelineRow | None:
         known = self._pipelines.get(pipeline_id)
@@ -259,20 +261,16 @@ class Ledger:
             f"{encode(row.position) if row else 'no position'} of generation {row.generation if row else 0}.",
         )
 
-    def advance(self, entry: LedgerEntry, query_ids: Sequence[str] = (), position: Position | None = None) -> None:
-        """These subscribers move with it. All rows of a batch are written by one statement, since to begin one is most
-        of what it costs."""
+    def advance(self, entry: LedgerEntry) -> None:
+        """Written when the transaction closes."""
         known, end = self._pipelines.pop(entry.pipeline_id, None), encode(entry.end)
-        parameters = [entry.pipeline_id, entry.generation, entry.batch_id, encode(entry.start), end, entry.records]
-        moved = ""
-        if query_ids:
-            moved = f", moved AS ({_moved(query_ids, 7, 8)})"
-            parameters += [encode(entry.end if position is None else position), list(query_ids)]
-        self._statements.execute(
-            'WITH advanced AS (UPDATE "_ledger".pipelines SET position = $5, epoch = epoch + 1 '
-            f"WHERE pipeline_id = $1){moved} "
+        self.closing.add(
+            'UPDATE "_ledger".pipelines SET position = $2, epoch = epoch + 1 WHERE pipeline_id = $1',
+            [entry.pipeline_id, end],
+        )
+        self.closing.add(
             'INSERT INTO "_ledger".batches VALUES ($1, $2, $3, $4, $5, $6, now())',
-            parameters,
+            [entry.pipeline_id, entry.generation, entry.batch_id, encode(entry.start), end, entry.records],
         )
         if known is not None:
             self._pipelines[entry.pipeline_id] = PipelineRow(known.generation, entry.end, known.epoch + 1)
@@ -281,7 +279,12 @@ class Ledger:
 
     def move_subscribers(self, query_ids: Sequence[str], position: Position) -> None:
         if query_ids:
-            self._statements.execute(_moved(query_ids, 1, 2), [encode(position), list(query_ids)])
+            self._statements.execute(*_moved(query_ids, position))
+
+    def move_at_close(self, query_ids: Sequence[str], position: Position) -> None:
+        """The same, written when the transaction closes; once in a transaction."""
+        if query_ids:
+            self.closing.add(*_moved(query_ids, position))
 
     def reject(self, rows: Sequence[RejectedRow]) -> None:
         """Keeps rejected rows; one that is known already (another view met it, or a rebuild) stays as it was."""
