@@ -94,7 +94,7 @@ class Writer:
         self.commit_lock = threading.RLock()
         with self.commit_lock:
             create_tables(self._cursor)
-        self.ledger = Ledger(self._cursor)
+        self.ledger = Ledger(self._cursor, self._statements)
         self.histories = Histories(self._statements)
         self._shared = SharedStates(self._cursor)
         self._log = WriteAheadLog(self._cursor, self.damage)
@@ -106,6 +106,7 @@ class Writer:
             self._begin()
             try:
                 yield self.ledger
+                self._close()
                 self._commit(None)
             except BaseException as error:
                 self._roll_back()
@@ -136,9 +137,15 @@ class Writer:
                 raise self._translate(error) from error
             raise
 
+    def _close(self) -> None:
+        """What is written at the end of a transaction."""
+        for history in self.histories.unfinished:
+            with self._on_behalf_of(history.view.query_id):
+                history.finish(self._cursor, self.ledger.closing)
+        self.ledger.closing.execute()
+
     def _commit(self, query_ids: Collection[str] | None) -> None:
         """``query_ids``: whose rows it may change; None where it may be those of any."""
-        self.histories.finish()
         self.watch.changing(self._notes.taken)
         done = False
         try:
@@ -316,12 +323,15 @@ class Writer:
                 self._advance(advance)
             self._reached("after rows")
             self.ledger.reject(batch.rejected)
-            for move in batch.moves:
-                self.ledger.move_subscribers(move.query_ids, move.position)
             for query_id, failure in batch.failures:
                 self.ledger.set_failure(query_id, failure)
+            for move in batch.moves[1:]:
+                self.ledger.move_subscribers(move.query_ids, move.position)
+            for move in batch.moves[:1]:
+                self.ledger.move_at_close(move.query_ids, move.position)
             if batch.entry is not None:
                 self.ledger.advance(batch.entry)
+            self._close()
             self._reached("after ledger")
             self._commit(batch.changed)
             self._reached("after commit")

@@ -255,8 +255,8 @@ def _watching(result: dict[str, Any]) -> str:
         result["reads"],
     )
     commits = _fields(
-        ("groups", "changes of a commit", "processor time ms", "watched"),
-        ("groups", "changes", "cpu_ms", "watched_cpu_ms"),
+        ("groups", "records", "changes of a commit", "processor time ms of three views", "one of them watched"),
+        ("groups", "records", "changes", "cpu_ms", "watched_cpu_ms"),
         result["commits"],
     )
     return "\n\n".join((table(header, costs), commits, reads))

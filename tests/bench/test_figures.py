@@ -182,7 +182,7 @@ SAMPLES: dict[str, dict[str, object]] = {
         "rows": [
             {"lane": "batches", "view": "few", "keys": 200, "burst_ms": 180.4, "watched_ms": 190.1, "share": 0.0538}
         ],
-        "commits": [{"groups": 200, "changes": 400, "cpu_ms": 8.5, "watched_cpu_ms": 33.0}],
+        "commits": [{"groups": 200, "records": 5_000, "changes": 400, "cpu_ms": 8.5, "watched_cpu_ms": 33.0}],
         "reads": [{"read": "look-up", "rows": 1, "present_ms": 1.2, "past_ms": 2.4, "ratio": 2.0}],
     },
     "view_cost": {

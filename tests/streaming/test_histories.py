@@ -338,8 +338,56 @@ def test_a_history_goes_on_behind_a_restart(tmp_path: Path) -> None:
         copy.equals(rows)
 
 
+@pytest.mark.parametrize("kept_rows", [14, 3, 0])
+def test_where_a_history_ends_is_known_behind_a_restart(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kept_rows: int
+) -> None:
+    """Also where its last changes were removed, so that no number is given twice."""
+    monkeypatch.setattr(limits, "HISTORY_LOOK_S", 0.0)
+    watched = Watched(tmp_path, *VIEWS)
+    watched.watch()
+    for _ in range(4):
+        watched.fed.feed([{"k": "a"}, {"k": "b"}])
+    (history,) = watched.writer.histories.open_ones.values()
+    bounds = {14: history.bounds, 3: Bounds(3600.0, rows=5), 0: Bounds(0.0)}
+    history.bounds = bounds[kept_rows]
+    watched.views.tend()
+    if kept_rows == 3:
+        watched.fed.feed([{"k": "c"}])
+        assert history.extent.rows <= 5
+        assert history.extent.first_seq > 1
+    else:
+        assert history.extent.rows == kept_rows
+    extent = history.extent
+    assert extent.last_seq == (15 if kept_rows == 3 else 14)
+    watched.close()
+    with writer_in(tmp_path) as (_, writer):
+        views = WatchedViews(writer, 3600.0, {t.view_id: t for t in watched.targets}.get, lambda view_id: "v")
+        views.take_up(_query(watched.targets[0].query_id), watched.targets[0])
+        (again,) = writer.histories.open_ones.values()
+        assert again.extent == extent
+        assert views.statuses()[0].kept.latest.seq == extent.last_seq
+
+
 def _query(query_id: str, *properties: tuple[str, str]) -> Any:
     return Query(query_id, "materialized_view", "", ("", ""), (), query_id, "", 0.0, "{}", properties=properties)
+
+
+def test_views_of_equal_columns_are_watched_side_by_side(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Their changes are written by one statement, each to its own log."""
+    monkeypatch.setattr(limits, "HISTORY_TAIL_BYTES_MAX", 0)  # what is read comes from the logs
+    texts = ("SELECT k, sum(i) AS n FROM events GROUP BY k", "SELECT k, count(i) AS n FROM events GROUP BY k")
+    watched = Watched(tmp_path, *texts)
+    copies = [Copy(), Copy()]
+    watches = [watched.watch(number) for number in range(2)]
+    for turn in range(5):
+        watched.fed.feed([{"k": f"k{at % 3}", "i": at + turn} for at in range(4 + turn)])
+    for number, (copy, watch) in enumerate(zip(copies, watches, strict=True)):
+        copy.take(watch)
+        assert watched.fed.rows(number), "there are rows"
+        copy.equals(watched.fed.rows(number))
+    assert watched.fed.rows(0) != watched.fed.rows(1)
+    watched.close()
 
 
 def test_a_view_with_the_property_has_a_history_from_its_beginning(watched: Watched) -> None:

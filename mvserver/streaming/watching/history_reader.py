@@ -154,7 +154,7 @@ class HistoryReader:
         if self._history.ended is not None:
             return self._history.ended
         with self._writer.read_cursor() as cursor:
-            error = too_old(self._view, reading.kept(cursor, self._history.view.query_id))
+            error = too_old(self._view, reading.kept(cursor, self._history.view))
         return error if self._visible is None else to_who_sees_some_rows(error)
 
     # --- the end ------------------------------------------------------------------------------------------------------

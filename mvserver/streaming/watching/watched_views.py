@@ -153,7 +153,7 @@ class WatchedViews:
         if token is None:
             return history.extent.last_seq
         with self._writer.read_cursor() as cursor:
-            kept = reading.kept(cursor, history.view.query_id)
+            kept = reading.kept(cursor, history.view)
         if kept is None:
             raise refusals.too_old(name, None)
         if kept.oldest.incarnation != token.incarnation:
@@ -203,7 +203,7 @@ class WatchedViews:
         found = []
         with self._writer.read_cursor() as cursor:
             for history in self._writer.histories.open_ones.values():
-                kept = reading.kept(cursor, history.view.query_id)
+                kept = reading.kept(cursor, history.view)
                 if kept is None:
                     continue
                 extent = history.extent

@@ -23,7 +23,6 @@ from spark_sinks.duckdb.history.sealing import secret_of
 from spark_sinks.duckdb.state.state import HISTORY
 from spark_sinks.duckdb.statements import Statements
 
-_EXTENT = "incarnation, first_seq, last_seq, last_epoch, first_size, last_size, since, last_at"
 REBUILT = SqlError(
     sqlstates.SNAPSHOT_TOO_OLD,
     "the materialized view was dropped or built anew",
@@ -83,11 +82,10 @@ class Histories:
         for history in self._open.values():
             history.begin(now)
 
-    def finish(self) -> None:
-        """Before the COMMIT."""
-        for query_id, history in self._open.items():
-            if query_id not in self._dropped:
-                history.finish(self._cursor)
+    @property
+    def unfinished(self) -> list[History]:
+        """Those to ``finish`` before the COMMIT."""
+        return [history for query_id, history in self._open.items() if query_id not in self._dropped]
 
     def committed(self) -> None:
         for history in self._open.values():
@@ -126,11 +124,8 @@ class Histories:
             self._relate(view, known.extent.incarnation)
             self._staged.append(lambda: known.reword(view))
             return
-        rows = self._cursor.execute(
-            f'SELECT {_EXTENT} FROM "_ledger".view_histories WHERE query_id = $1 AND state_table = $2',
-            [view.query_id, view.state_table],
-        ).fetchall()
-        if rows and self._fits(view):
+        rows = self._cursor.execute(log.extent_query(view)).fetchall() if self._fits(view) else []
+        if rows:
             found = History(self._statements, view, Extent(*rows[0]), bounds, always=always)
             self._relate(view, found.extent.incarnation)
             self._staged.append(lambda: self._put(found))

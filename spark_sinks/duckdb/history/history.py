@@ -26,7 +26,7 @@ from spark_sinks.duckdb.history.telling_merge import ShownGroups, merge_and_tell
 from spark_sinks.duckdb.names import qualified
 from spark_sinks.duckdb.state.roll_ups import RollUp
 from spark_sinks.duckdb.state.state import State
-from spark_sinks.duckdb.statements import Statements, table_of
+from spark_sinks.duckdb.statements import Statements, Together, table_of
 
 
 @dataclass(frozen=True)
@@ -78,6 +78,7 @@ class History:
         self._new: list[pa.Table] = []  # of the transaction that is open
         self._new_rows = self._new_bytes = 0
         self._left_out = False  # the transaction has changed more than may be kept
+        self._grows = True  # the last merge put in new groups
         self._trimmed: Extent | None = None
         self._now = extent.last_at
         self._oldest: dt.datetime | None = None  # of a change; None: not looked at
@@ -107,9 +108,10 @@ class History:
 
     def merge(self, roll_up: RollUp, groups: ShownGroups) -> pa.Table:
         """A merge that tells what it does; the keys (g0 ...) whose rows it may have changed."""
-        keys, changes = merge_and_tell(self._statements, roll_up, groups)
-        self._append(changes)
-        return keys
+        told = merge_and_tell(self._statements, roll_up, groups, grows=self._grows)
+        self._grows = told.grew
+        self._append(told.changes)
+        return told.keys
 
     def _append(self, rows: pa.Table) -> None:
         if rows.num_rows == 0:
@@ -120,17 +122,9 @@ class History:
             self._new.clear()
             self._new_rows += rows.num_rows
             return
-        first = self.extent.last_seq + self._new_rows + 1
-        numbers = pa.array(range(first, first + rows.num_rows), pa.int64())
         self._new.append(rows)
         self._new_rows += rows.num_rows
         self._new_bytes += rows.nbytes
-        columns = ", ".join((*self.view.key_names, *self.view.values))
-        with self._statements.named(rows.append_column("_seq", numbers)) as name:
-            self._statements.execute(
-                f"INSERT INTO {qualified(self.view.table)} SELECT $1, _seq, $2, $3, op, {columns} FROM {name}",
-                [self.extent.last_epoch + 1, self._now, self.extent.last_size + self._new_bytes],
-            )
 
     @property
     def touched(self) -> bool:
@@ -144,32 +138,43 @@ class History:
         # later than the last commit, also where the clock has gone back: times tell commits apart
         self._now = max(now, self.extent.last_at + dt.timedelta(microseconds=1))
 
-    def finish(self, cursor: duckdb.DuckDBPyConnection) -> None:
-        """Before the COMMIT: notes where the history ends now, and removes what is too old or too much."""
-        extent = self.extent
+    def finish(self, cursor: duckdb.DuckDBPyConnection, closing: Together) -> None:
+        """Before the COMMIT: removes what is too old or too much, and writes what is new. Where the history ends is
+        told by its last change; only a removal is noted, with the end that it had then."""
+        known = extent = self.extent
         if self.touched:
             extent = Extent(
                 extent.incarnation, extent.first_seq, extent.last_seq + self._new_rows, extent.last_epoch + 1,
                 extent.first_size, extent.last_size + self._new_bytes, extent.since, self._now,
             )  # fmt: skip
         trimmed = self._emptied(cursor, extent) if self._left_out else self._trim(cursor, extent)
-        if trimmed is self.extent:
-            return
-        self._trimmed = trimmed
+        if trimmed is not extent:
+            self._note_extent(trimmed)
+        if self._new:
+            self._write(self._new_table, known.last_seq + 1, extent, closing)
+        if trimmed is not known:
+            self._trimmed = trimmed
+
+    def _write(self, rows: pa.Table, first: int, extent: Extent, closing: Together) -> None:
+        numbers = pa.array(range(first, first + rows.num_rows), pa.int64())
+        columns = ", ".join((*self.view.key_names, *self.view.values))
+        name = closing.name(rows.append_column("_seq", numbers))
+        closing.add(
+            f"INSERT INTO {qualified(self.view.table)} SELECT $1, _seq, $2, $3, op, {columns} FROM {name}",
+            [extent.last_epoch, self._now, extent.last_size],
+        )
+
+    def _note_extent(self, extent: Extent) -> None:
         self._statements.execute(
             'UPDATE "_ledger".view_histories SET first_seq = $2, last_seq = $3, last_epoch = $4, first_size = $5, '
             "last_size = $6, since = $7, last_at = $8 WHERE query_id = $1",
-            [
-                self.view.query_id,
-                trimmed.first_seq,
-                trimmed.last_seq,
-                trimmed.last_epoch,
-                trimmed.first_size,
-                trimmed.last_size,
-                trimmed.since,
-                trimmed.last_at,
-            ],
-        )
+            [self.view.query_id, extent.first_seq, extent.last_seq, extent.last_epoch, extent.first_size,
+             extent.last_size, extent.since, extent.last_at],
+        )  # fmt: skip
+
+    @property
+    def _new_table(self) -> pa.Table:
+        return self._new[0] if len(self._new) == 1 else pa.concat_tables(self._new)
 
     def _emptied(self, cursor: duckdb.DuckDBPyConnection, extent: Extent) -> Extent:
         """One commit has changed more than may be kept: the history goes on behind it."""
@@ -219,7 +224,7 @@ class History:
             return
         with self._condition:
             if self.touched and not self._left_out and self._readers:
-                rows = self._named(pa.concat_tables(self._new))
+                rows = self._named(self._new_table)
                 self._tail.append(
                     EpochChanges(
                         self.extent.incarnation, self._trimmed.last_epoch, self._now, self.extent.last_seq + 1, rows

@@ -193,13 +193,14 @@ def _log(view: LoggedView, database: str) -> str:
     return f"{database}.{qualified(view.table)}"
 
 
-def _refusal() -> str:
+def _refusal(view: LoggedView, database: str) -> str:
     """The condition of a place that is kept; it raises for others. Each call of a macro costs what its text is long, so
     that the kinds of refusal are told apart only where there is one."""
     nowhere = f"{_AT} IS NULL AND {_NUMBER} IS NULL"
     other = f"incarnation <> {_INCARNATION}"
     too_old = f"since > {_AT} OR {_NUMBER} < first_seq - 1"
-    ahead = f"{_NUMBER} > last_seq OR {_AT} > get_current_timestamp()"
+    last = f"greatest(last_seq, (SELECT max(_seq) FROM {_log(view, database)}))"
+    ahead = f"{_NUMBER} > {last} OR {_AT} > get_current_timestamp()"
     kind = f"CASE WHEN {nowhere} THEN '{NOWHERE}' WHEN {other} THEN '{OTHER}' WHEN {too_old} THEN '{TOO_OLD}' "
     oldest = "' ' || since::VARCHAR || ' ' || incarnation || '-' || printf('%x', first_seq - 1)"
     raised = f"error('{REFUSED}' || {kind}ELSE '{AHEAD}' END || {oldest})"
@@ -208,7 +209,7 @@ def _refusal() -> str:
 
 def _asked(view: LoggedView, database: str) -> str:
     """Whether the place is kept."""
-    return f"WITH asked AS MATERIALIZED (SELECT {_refusal()} AS kept FROM {_extent(view, database)})"
+    return f"WITH asked AS MATERIALIZED (SELECT {_refusal(view, database)} AS kept FROM {_extent(view, database)})"
 
 
 def _extent(view: LoggedView, database: str) -> str:
@@ -307,6 +308,18 @@ def drop_statements(query_id: str, view_id: str, state_table: str) -> list[str]:
         f"DROP TABLE IF EXISTS {qualified(state_table + HISTORY)}",
         f"DELETE FROM \"_ledger\".view_histories WHERE query_id = '{query_id}'",
     ]
+
+
+def extent_query(view: LoggedView) -> str:
+    """What is there, as a row of ``Extent``. A commit that only adds changes writes no more than these: the row of the
+    history has the last change as of when some were removed."""
+    last = ", ".join(f"max(_{name}) AS {name}" for name in ("seq", "epoch", "size", "at"))
+    return (
+        "SELECT incarnation, first_seq, greatest(last_seq, l.seq), greatest(last_epoch, l.epoch), first_size, "
+        'greatest(last_size, l.size), since, greatest(last_at, l.at) FROM "_ledger".view_histories, '
+        f"(SELECT {last} FROM {qualified(view.table)}) AS l "
+        f"WHERE query_id = '{view.query_id}' AND state_table = '{view.state_table}'"
+    )
 
 
 def read_statement(view: LoggedView) -> str:

@@ -21,7 +21,7 @@ from mvserver.quoting import quoted
 from mvserver.resume_tokens import Seal, Token
 from mvserver.visible_rows import VisibleRows
 from spark_sinks.duckdb.history.epochs import KIND, EpochChanges
-from spark_sinks.duckdb.history.log import LoggedView, read_seen_statement, read_statement
+from spark_sinks.duckdb.history.log import LoggedView, extent_query, read_seen_statement, read_statement
 from spark_sinks.duckdb.history.seen_changes import seen_kinds
 from spark_sinks.duckdb.names import qualified_view
 
@@ -57,15 +57,14 @@ class Kept:
         return replace(self, latest_epoch=_micros(self.latest_at), seen_at=dt.datetime.now(dt.UTC))
 
 
-def kept(cursor: duckdb.DuckDBPyConnection, query_id: str) -> Kept | None:
-    rows = cursor.execute(
-        "SELECT incarnation, first_seq, since, last_seq, last_epoch, last_at "
-        'FROM "_ledger".view_histories WHERE query_id = $1',
-        [query_id],
-    ).fetchall()
+def kept(cursor: duckdb.DuckDBPyConnection, view: LoggedView) -> Kept | None:
+    try:
+        rows = cursor.execute(extent_query(view)).fetchall()
+    except duckdb.CatalogException:  # the log is gone with its view
+        return None
     if not rows:
         return None
-    incarnation, first, since, last, epoch, at = rows[0]
+    incarnation, first, last, epoch, _, _, since, at = rows[0]
     return Kept(Token(incarnation, first - 1), _utc(since), Token(incarnation, last), epoch, _utc(at))
 
 
@@ -82,7 +81,7 @@ def changes_behind(
     _prepare(cursor, visible)
     cursor.execute("BEGIN TRANSACTION")
     try:
-        found = kept(cursor, view.query_id)
+        found = kept(cursor, view)
         if found is None or found.oldest.incarnation != token.incarnation or token.seq < found.oldest.seq:
             raise HistoryLostError
         if visible is None:
@@ -160,7 +159,7 @@ class SnapshotRows:
         _prepare(cursor, visible)
         cursor.execute("BEGIN TRANSACTION")
         try:
-            found = kept(cursor, view.query_id)
+            found = kept(cursor, view)
             if found is None:
                 raise HistoryLostError
             self.place = found if visible is None else found.of_some_rows()

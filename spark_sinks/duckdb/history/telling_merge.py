@@ -1,9 +1,9 @@
 """A merge that tells what it does to the rows of a view, where these would else be read before it and behind it.
 
-One query joins the new groups with the state's rows, and has of each group what it was, what it becomes, and both as
-the view shows them. Then the rows are put where they belong: by their place in the table where all of them are there
-already, else by a merge. What is written is what was told, so that the two cannot differ. (``MERGE … RETURNING`` tells
-nothing of the past, and has DuckDB write whole rows: where an index is, it deletes and inserts them.)
+One statement joins the new groups with the state's rows, and has of each group what it was, what it becomes, and both
+as the view shows them. It puts these rows where they belong, by their place in the table where they are there already,
+and gives them. What is written is what was told, so that the two cannot differ. (``MERGE … RETURNING`` tells nothing of
+the past, and has DuckDB write whole rows: where an index is, it deletes and inserts them.)
 """
 
 from __future__ import annotations
@@ -20,15 +20,16 @@ from spark_sinks.duckdb.changes.change_outbox import GONE, NEW, OLD_OF_UPDATE, U
 from spark_sinks.duckdb.layout import NamedText
 from spark_sinks.duckdb.names import qualified
 from spark_sinks.duckdb.state.roll_ups import RollUp
-from spark_sinks.duckdb.state.state import NULLS, MergedColumn, UpsertState, merged_columns, upsert
+from spark_sinks.duckdb.state.state import NULLS, UpsertState, merged_columns
 from spark_sinks.duckdb.statements import Statements
 
 OLD = "o_"  # before the names of the state's columns, of a row as it was
 _BEFORE, _AFTER = "b_", "a_"
-_KIND, _PLACE = "mv_kind", "mv_place"
+_KIND, _PLACE, _TOLD = "mv_kind", "mv_place", "mv_told"
 _SAME, _CAME, _WENT, _CHANGED = range(4)
 _PAIR = [OLD_OF_UPDATE, UPDATED]
 _TEXTS_MAX = 1_000
+_WORD, _CAST = re.compile(r"\w+"), re.compile(r"CAST\((\w+) AS (.+)\)")
 _FLOATS = ("FLOAT", "DOUBLE")
 _THROUGH_ARROW = re.compile(
     r"VARCHAR|BOOLEAN|U?(?:TINY|SMALL|BIG)?INT(?:EGER)?|HUGEINT|DECIMAL\(.*\)|FLOAT|DOUBLE|DATE|TIME|TIMESTAMP(?:TZ)?|BLOB"
@@ -60,24 +61,32 @@ def is_told(state: UpsertState) -> bool:
     return all(_THROUGH_ARROW.fullmatch(kind) for _, kind in state.stored_columns)
 
 
-def merge_and_tell(statements: Statements, roll_up: RollUp, shown: ShownGroups) -> tuple[pa.Table, pa.Table]:
-    """Merges; the keys (g0 ...) of all groups of the batch, and the changes of the rows that are shown: op, the keys,
-    c0, c1 ..., the rows of one pair side by side."""
+@dataclass(frozen=True)
+class Told:
+    """``keys`` (g0 ...) of all groups of the batch, and the changes of the rows that are shown: op, the keys, c0, c1
+    ..., the rows of one pair side by side. ``grew``: some of the groups are new."""
+
+    keys: pa.Table
+    changes: pa.Table
+    grew: bool
+
+
+def merge_and_tell(statements: Statements, roll_up: RollUp, shown: ShownGroups, *, grows: bool) -> Told:
+    """Merges. ``grows``: new groups are likely, so they are put in by the same statement; it need not be so."""
     told = _telling(roll_up.state, roll_up.query, bool(roll_up.nulls), shown)
-    groups = statements.table(told.query)
-    if groups.num_rows:
-        text = told.update if groups.column(_PLACE).null_count == 0 else told.merge
+    groups = statements.table(told.growing if grows else told.known)
+    grew = groups.column(_PLACE).null_count > 0
+    if grew and not grows:
         with statements.named(groups) as name:
-            statements.execute(text.format(name))
+            statements.execute(told.coming.format(name))
     keys = roll_up.state.keys
     named = groups.select(list(keys)).rename_columns([f"g{i}" for i in range(len(keys))])
-    return named, _changes(groups, told)
+    return Told(named, _changes(groups, told), grew)
 
 
 def _changes(groups: pa.Table, told: _Telling) -> pa.Table:
     """The rows as they were stand before those as they are, and are taken from there by twos."""
     number = groups.num_rows
-    both = pa.concat_tables([groups.select(side).rename_columns(told.names) for side in (told.before, told.after)])
     if told.has_kinds:
         kinds = groups.column(_KIND).to_pylist()
     elif groups.column(_PLACE).null_count:
@@ -99,18 +108,23 @@ def _changes(groups: pa.Table, told: _Telling) -> pa.Table:
     if not kinds:
         places = list(chain.from_iterable(zip(range(number), range(number, 2 * number), strict=True)))
         ops = _PAIR * number
-    rows = both.take(pa.array(places, pa.int64()))
-    return rows.add_column(0, "op", pa.array(ops, pa.string()))
+    taken = pa.array(places, pa.int64())
+    columns = [
+        pa.chunked_array([*groups.column(old).chunks, *groups.column(new).chunks], groups.field(new).type).take(taken)
+        for old, new in zip(told.before, told.after, strict=True)
+    ]
+    return pa.table([pa.array(ops, pa.string()), *columns], ["op", *told.names])
 
 
 @dataclass(frozen=True)
 class _Telling:
-    """``query`` gives the groups. ``update`` and ``merge`` put them into the table, and have a place for their name.
-    ``before`` and ``after`` are the columns of the rows that are shown, whose ``names`` are the keys, c0, c1 ..."""
+    """``growing`` puts the groups into the table and gives them, ``known`` all but new ones, and ``coming`` these, of
+    the groups that were given, for whose name it has a place. ``before`` and ``after`` are the columns of the rows that
+    are shown, whose ``names`` are the keys, c0, c1 ..."""
 
-    query: str
-    update: str
-    merge: str
+    growing: str
+    known: str
+    coming: str
     names: list[str]
     before: list[str]
     after: list[str]
@@ -126,7 +140,8 @@ def _telling(state: UpsertState, rolled_up: str, nulls: bool, shown: ShownGroups
     has_kinds = shown.after.passes is not None or not shown.counted
     was = f"({OLD}n IS NOT NULL{'' if shown.before.passes is None else f' AND ({shown.before.passes})'})"
     is_ = "true" if shown.after.passes is None else f"({shown.after.passes})"
-    selected = {name: name for name in (_PLACE, *types)}
+    # a number comes first: of a statement that writes, DuckDB's client takes the first value for the rows written
+    selected = {name: name for name in ("n", _PLACE, *types)}
     sides: list[list[str]] = []
     for side, values, there in ((_BEFORE, before, was), (_AFTER, after, is_)):
         names = []
@@ -137,14 +152,24 @@ def _telling(state: UpsertState, rolled_up: str, nulls: bool, shown: ShownGroups
         sides.append([*state.keys, *names])
     if has_kinds:
         selected[_KIND] = f"CAST({_kind(was, is_, before, after, counted=shown.counted)} AS TINYINT)"
-    told = [MergedColumn(name, f"s.{name}", f"s.{name}") for name in columns]
-    inner = "".join(f", {text} AS {name}" for name, text in (*shown.before.inner, *shown.after.inner))
-    return _Telling(
+    used = set(_WORD.findall(" ".join(selected.values())))
+    inner = "".join(f", {text} AS {name}" for name, text in (*shown.before.inner, *shown.after.inner) if name in used)
+    query = (
         f"SELECT {', '.join(f'{text} AS {name}' for name, text in selected.items())} "
-        f"FROM (SELECT *{inner} FROM ({_joined(state, table, rolled_up, keys, nulls=nulls)}))",
-        f"UPDATE {table} AS t SET {', '.join(f'{name} = s.{name}' for name in columns)} "
-        f"FROM {{}} AS s WHERE t.rowid = s.{_PLACE}",
-        upsert(state.table + (NULLS if nulls else ""), keys, told, "FROM {}", nulls=nulls),
+        f"FROM (SELECT *{inner} FROM ({_joined(state, table, rolled_up, keys, nulls=nulls)}))"
+    )
+    stored = ", ".join(types)
+    # DuckDB carries out statements in WITH in their order, each after what it reads is complete
+    put = (
+        f"WITH {_TOLD} AS MATERIALIZED ({query}), "
+        f"mv_put AS (UPDATE {table} AS t SET {', '.join(f'{name} = s.{name}' for name in columns)} "
+        f"FROM {_TOLD} AS s WHERE t.rowid = s.{_PLACE})"
+    )
+    coming = f"INSERT INTO {table} ({stored}) SELECT {stored} FROM {{}} WHERE {_PLACE} IS NULL"
+    return _Telling(
+        f"{put}, mv_came AS ({coming.format(_TOLD)}) SELECT * FROM {_TOLD}",
+        f"{put} SELECT * FROM {_TOLD}",
+        coming,
         [*state.keys, *(f"c{i}" for i in range(len(after)))],
         sides[0],
         sides[1],
@@ -157,6 +182,9 @@ def _resolved(row: ShownRow, types: Mapping[str, str]) -> list[tuple[str, bool]]
     inner, found = dict(row.inner), []
     for text in row.values:
         seen = inner.get(text, text)
+        cast = _CAST.fullmatch(seen)
+        if cast is not None and types.get(cast[1].removeprefix(OLD)) == cast[2]:
+            seen = cast[1]
         plain = seen.removeprefix(OLD) in types
         found.append((seen if plain else text, plain))
     return found

@@ -18,7 +18,7 @@ from mvserver.errors import SqlError
 from spark_sinks.base import Position
 from spark_sinks.duckdb.changes import logs
 from spark_sinks.duckdb.state import windows
-from spark_sinks.duckdb.statements import Statements
+from spark_sinks.duckdb.statements import Statements, Together
 
 HISTORY_ROWS_MAX = 200  # ledger rows kept per pipeline, for people; only the last is needed
 
@@ -47,6 +47,7 @@ CREATE TABLE IF NOT EXISTS "_ledger".shared_states (
 """
 
 _FEW = 30  # a list of more costs more to look into for each row than to join
+
 _ONE_OF_FEW = "list_contains($2::VARCHAR[], query_id)"
 _ONE_OF_MANY = "query_id IN (SELECT unnest($2::VARCHAR[]))"
 
@@ -100,6 +101,13 @@ class LedgerEntry:
     records: int
 
 
+def _moved(query_ids: Sequence[str], position: Position) -> tuple[str, list[Any]]:
+    """The statement and its parameters."""
+    moved = 'UPDATE "_ledger".subscribers SET position = $1, epoch = epoch + 1, changed_at = now() WHERE '
+    one = _ONE_OF_FEW if len(query_ids) <= _FEW else _ONE_OF_MANY
+    return moved + one, [encode(position), list(query_ids)]
+
+
 def encode(position: Position) -> str:
     """One text per position, so that texts compare equal where positions do."""
     return json.dumps(position, sort_keys=True, separators=(",", ":"))
@@ -118,16 +126,18 @@ class Ledger:
     """Statements over a handed cursor; the caller owns the transaction and the commit lock.
 
     The rows of pipelines are remembered as the open transaction has them: nobody else writes them, and each batch asks
-    for one. So whoever rolls back says so.
+    for one. So whoever rolls back says so. ``closing`` is what is written just before the COMMIT, by the owner.
     """
 
-    def __init__(self, cursor: duckdb.DuckDBPyConnection) -> None:
+    def __init__(self, cursor: duckdb.DuckDBPyConnection, statements: Statements | None = None) -> None:
         self._cursor = cursor
-        self._statements = Statements(cursor)
+        self._statements = statements or Statements(cursor)
         self._pipelines: dict[str, PipelineRow] = {}
+        self.closing = Together(self._statements)
 
     def rolled_back(self) -> None:
         self._pipelines.clear()
+        self.closing.forget()
 
     def pipeline(self, pipeline_id: str) -> PipelineRow | None:
         known = self._pipelines.get(pipeline_id)
@@ -252,27 +262,29 @@ class Ledger:
         )
 
     def advance(self, entry: LedgerEntry) -> None:
+        """Written when the transaction closes."""
         known, end = self._pipelines.pop(entry.pipeline_id, None), encode(entry.end)
-        self._statements.execute(
+        self.closing.add(
             'UPDATE "_ledger".pipelines SET position = $2, epoch = epoch + 1 WHERE pipeline_id = $1',
             [entry.pipeline_id, end],
         )
-        if known is not None:
-            self._pipelines[entry.pipeline_id] = PipelineRow(known.generation, entry.end, known.epoch + 1)
-        self._statements.execute(
+        self.closing.add(
             'INSERT INTO "_ledger".batches VALUES ($1, $2, $3, $4, $5, $6, now())',
             [entry.pipeline_id, entry.generation, entry.batch_id, encode(entry.start), end, entry.records],
         )
+        if known is not None:
+            self._pipelines[entry.pipeline_id] = PipelineRow(known.generation, entry.end, known.epoch + 1)
         if entry.batch_id % HISTORY_ROWS_MAX == HISTORY_ROWS_MAX - 1:
             self._forget_batches(entry.pipeline_id)
 
     def move_subscribers(self, query_ids: Sequence[str], position: Position) -> None:
         if query_ids:
-            self._statements.execute(
-                'UPDATE "_ledger".subscribers SET position = $1, epoch = epoch + 1, changed_at = now() WHERE '
-                + (_ONE_OF_FEW if len(query_ids) <= _FEW else _ONE_OF_MANY),
-                [encode(position), list(query_ids)],
-            )
+            self._statements.execute(*_moved(query_ids, position))
+
+    def move_at_close(self, query_ids: Sequence[str], position: Position) -> None:
+        """The same, written when the transaction closes; once in a transaction."""
+        if query_ids:
+            self.closing.add(*_moved(query_ids, position))
 
     def reject(self, rows: Sequence[RejectedRow]) -> None:
         """Keeps rejected rows; one that is known already (another view met it, or a rebuild) stays as it was."""

@@ -33,7 +33,13 @@ _VIEWS = (
 )
 _LANES = {"batches": ("--live-lane", "off"), "live": ()}
 _BURST = 5_000
-_GROUPS = (200, 45_000)
+_COMMITTED = (  # three views of one batch, of which the first is watched
+    "SELECT k, count(*) AS n, sum(i) AS s, avg(l) AS a FROM events GROUP BY k",
+    "SELECT k, i, count(*) AS n FROM events GROUP BY k, i",
+    "SELECT k, i, l, count(*) AS n, max(t) AS last FROM events GROUP BY k, i, l",
+)
+_COMMITS = ((200, 40), (200, 5_000), (45_000, 400), (45_000, 5_000))  # keys of the watched view, records
+_COMMITS_IN_TURN = 30
 _PHASES = 3  # of each kind
 _BURSTS = 6
 _WARM_UP_BURSTS = 6
@@ -57,40 +63,42 @@ def measure(bench: Bench) -> dict[str, Any]:
 
 def commits(folder: Path) -> list[dict[str, Any]]:
     """Processor time of a commit alone, which other programs on the machine change least: by the number of groups."""
-    return [_committed(folder / f"commits-{groups}", groups) for groups in _GROUPS]
+    return [_committed(folder / f"commits-{groups}-{records}", groups, records) for groups, records in _COMMITS]
 
 
-def _committed(folder: Path, groups: int) -> dict[str, Any]:
+def _committed(folder: Path, groups: int, records: int) -> dict[str, Any]:
     folder.mkdir()
     chance = random.Random(groups)
-    view = target("SELECT k, count(*) AS n, sum(i) AS s, avg(l) AS a FROM events GROUP BY k")
+    targets = [target(text, number) for number, text in enumerate(_COMMITTED)]
+    view = targets[0]
     times: dict[bool, list[float]] = {False: [], True: []}
     changed = 0
     with writer_in(folder) as (database, writer):
-        fed = Fed(database, writer, view)
+        fed = Fed(database, writer, *targets)
         views = WatchedViews(writer, 3600.0, {view.view_id: view}.get, lambda view_id: view_id)
 
-        def feed() -> float:
-            rows = [{"k": f"k{chance.randrange(groups)}", "i": chance.randrange(9), "l": 3} for _ in range(_BURST)]
+        def feed(count: int = records) -> float:
+            rows = [{"k": f"k{chance.randrange(groups)}", "i": chance.randrange(9), "l": 3} for _ in range(count)]
             fed.prepare(rows)
             began = time.process_time()
             fed.commit()
             return time.process_time() - began
 
         for _ in range(_WARM_UP_BURSTS):
-            feed()
+            feed(_BURST)
         for _ in range(_PHASES):
-            times[False] += [feed() for _ in range(_BURSTS)]
+            times[False] += [feed() for _ in range(_COMMITS_IN_TURN)]
             watch = views.open(view.view_id, since=None, snapshot=False)
-            times[True] += [feed() for _ in range(_BURSTS)]
+            times[True] += [feed() for _ in range(_COMMITS_IN_TURN)]
             history = writer.histories.of(view.query_id)
             assert history is not None
-            changed = history.extent.rows // _BURSTS
+            changed = history.extent.rows // _COMMITS_IN_TURN
             watch.close()
             with writer.transaction():
                 writer.histories.end_one(history, UNWATCHED)
     found = {
         "groups": groups,
+        "records": records,
         "changes": changed,
         "cpu_ms": round(median(times[False]) * 1000, 1),
         "watched_cpu_ms": round(median(times[True]) * 1000, 1),
