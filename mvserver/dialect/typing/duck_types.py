@@ -23,6 +23,7 @@ _PRINTED: dict[str, str] = {
     for kind in Kind
     if kind.row.duckdb and kind.row.printed and kind.row.duckdb != kind.row.printed
 }
+_WORD = re.compile(r""""(?:[^"]|"")*"|'(?:[^']|'')*'|\w+""")
 
 _CASTS: dict[str, tuple[PgType, str]] = {
     "TINYINT": (PgType(oids.INT2), "SMALLINT"),
@@ -84,7 +85,7 @@ class OutputType:
 
 def output_type(duck: str) -> OutputType:
     """By the type's name as DuckDB prints it, or as it is written here."""
-    duck = _PRINTED.get(duck, duck)
+    duck = _WORD.sub(lambda word: _PRINTED.get(word[0], word[0]), duck)  # also within nested types
     if duck in _CASTS:
         pg, cast = _CASTS[duck]
         return OutputType(pg, cast)
