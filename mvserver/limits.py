@@ -106,6 +106,7 @@ REPEATED_ELEMENTS_MAX = 10_000  # of an array that repeats a value
 GROUPING_SETS_MAX = 64  # of one GROUP BY: each record is merged into a group of each set
 TEMPORAL_JOIN_IDLE_MS = 3_000  # without records for so long, a changelog does not hold back the stream joined with it
 JOIN_SILENCE_MS = 5_000  # so long a partition that has shown nothing holds back what those beside it have shown
+CLOCK_STEP_S = 1.0  # the system's clock was set if it went by so much more or less than time did between two looks
 TEMPORAL_JOIN_KEPT_MS = 3_600_000  # of event time: so far behind its stream a row still sees its own time's version
 JOIN_WITHIN_DAYS_MAX = 366  # of an interval join: rows are kept that long
 AGGREGATION_LEVELS_MAX = 4  # an aggregate of aggregates has two; each has a state, and a pipeline above it

@@ -12,11 +12,10 @@ import hashlib
 import hmac
 import json
 import secrets
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from mvserver import limits, sqlstates
+from mvserver import limits, moments, sqlstates
 from mvserver.errors import SqlError, fatal
 
 _KEY_BYTES = 32
@@ -27,7 +26,7 @@ _SIGNATURE_BYTES = 32
 class Ticket:
     role: str
     views: tuple[str, ...]
-    ends: int  # seconds since the epoch
+    ends: int  # a moment of ``mvserver.moments``
     role_id: str | None
     claims: tuple[tuple[str, str], ...] = ()  # as settings
 
@@ -35,7 +34,7 @@ class Ticket:
 class Tickets:
     """Signed with a key of this server's life: after a restart they are refused."""
 
-    def __init__(self, clock: Callable[[], float] = time.time) -> None:
+    def __init__(self, clock: Callable[[], float] = moments.now) -> None:
         self._clock = clock
         self._key = secrets.token_bytes(_KEY_BYTES)
 

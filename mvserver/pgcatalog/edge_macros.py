@@ -142,7 +142,7 @@ EDGE_MACROS: tuple[str, ...] = tuple(
         # --- items of arrays -----------------------------------------------------------------------------------------
         *(
             f"_{name}_items(a) AS list_transform(a, lambda e: {{system}}.fn._{name}_out(e))"
-            for name in ("bool", "float8", "float4", "bytea", "time", "instant", "interval")
+            for name in ("bool", "float8", "float4", "bytea", "time", "instant", "interval", "fraction")
         ),
         "_items_joined(a, s) AS CASE WHEN a IS NOT NULL AND s IS NOT NULL THEN coalesce(array_to_string(a, s), '') END",
         # --- enums (dialect.functions.enums) -------------------------------------------------------------------------

@@ -362,6 +362,7 @@ MACROS: tuple[str, ...] = tuple(
             ELSE regexp_replace(CAST(x AS VARCHAR), '[.]0$', '') END""",
         "_float8_out(x) AS {system}.fn._float_out(x, 1e15)",
         "_float4_out(x) AS {system}.fn._float_out(x, 1e6)",
+        "_fraction_out(x) AS regexp_replace(CAST(x AS VARCHAR), '^(-?)[.]', '\\10.')",
         "_bool_out(b) AS CASE WHEN b THEN 't' WHEN NOT b THEN 'f' END",
         "_interval_out(i) AS regexp_replace(regexp_replace(replace(CAST(i AS VARCHAR), 'month', 'mon'), "
         "'-1 (year|mon|day)( |$)', '-1 \\1s\\2', 'g'), '(-[0-9]+ (?:year|mon|day)s) ([0-9])', '\\1 +\\2', 'g')",
@@ -419,7 +420,7 @@ MACROS: tuple[str, ...] = tuple(
         *(
             f"""_{name}_array_out(a) AS '{{' || array_to_string(list_transform(a, lambda e:
                 coalesce({{system}}.fn._array_item({{system}}.fn._{name}_out(e)), 'NULL')), ',') || '}}'"""
-            for name in ("time", "instant", "bytea", "interval", "float4")
+            for name in ("time", "instant", "bytea", "interval", "float4", "fraction")
         ),
         """_bool_array_out(a) AS '{' || array_to_string(list_transform(a,
             lambda e: coalesce({system}.fn._bool_out(e), 'NULL')), ',') || '}'""",

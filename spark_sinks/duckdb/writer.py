@@ -28,7 +28,7 @@ from spark_sinks.duckdb.changes.changelog import KeyedRows, RetractedState
 from spark_sinks.duckdb.changes.changes import ChangeNotes, RowsNow, StateWatch, Unwatched
 from spark_sinks.duckdb.changes.group_logs import GroupLog
 from spark_sinks.duckdb.changes.outbox import Outbox, forget_statement
-from spark_sinks.duckdb.full_disk import full_disk
+from spark_sinks.duckdb.disk_errors import disk_error
 from spark_sinks.duckdb.history.histories import Histories
 from spark_sinks.duckdb.history.history import History
 from spark_sinks.duckdb.history.telling_merge import ShownGroups
@@ -300,7 +300,7 @@ class Writer:
             except _NOBODYS as error:
                 raise self._translate(error) from error
             except duckdb.Error as error:
-                if self.damage.notice(error) or full_disk(str(error)):  # a COMMIT fails with an error of its own kind
+                if self.damage.notice(error) or disk_error(str(error)):  # a COMMIT fails with an error of its own kind
                     raise self._translate(error) from error
                 _log.exception("states of equal keys keep tables of their own")
                 self._shared.keep_apart(unshared)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import time
 import uuid
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from mvserver import sqlstates
+from mvserver import moments, sqlstates
 from mvserver.errors import SqlError
 from spark_sinks.file.files import record_too_long
 from spark_sinks.file.limits import FILE_NAME_BYTES_MAX, FILE_RECORD_BYTES_MAX
@@ -78,8 +77,8 @@ def inserted_line(value: str | None, key: str | None, properties: Mapping[str, A
 
 
 def new_file_name() -> str:
-    """Files of one writer are read in the order of their names."""
-    return f"{time.time_ns():020d}-{uuid.uuid4().hex}.txt"
+    """Files of one writer are read in the order of their names, also where the system's clock is put back meanwhile."""
+    return f"{moments.now_ns():020d}-{uuid.uuid4().hex}.txt"
 
 
 def lines_of(records: Iterable[bytes]) -> Iterator[bytes]:

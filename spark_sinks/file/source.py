@@ -118,7 +118,7 @@ class FileReader:
             if fresh and (known := self._journal.leading(set(left_out))):
                 return {"seq": known}
             journaled = list(self._journal.names)
-        if time.time() - position.get("at", 0.0) < _JUST_NOW_S:
+        if abs(time.time() - position.get("at", 0.0)) < _JUST_NOW_S:
             left_out += self._gone_before(set(left_out), journaled)
         return {"seq": 0, "without": left_out} if left_out else {"seq": 0}
 

@@ -33,6 +33,7 @@ NUMBERS = (
     "7",
     "1e3",
 )
+FRACTIONS = ("0", "0.5", "-0.5", "0.000001", "-0.25")  # no digits before the point
 FLOATS = (
     "0", "-0", "1", "0.1", "1e15", "1e16", "123456789012345680", "1e-5", "0.0001", "1.5e300", "-2.5e-300", "3.4e38",
     "NaN", "Infinity", "-Infinity", "100000", "1e20", "0.30000000000000004",
@@ -75,7 +76,10 @@ class Maker:
         return f"interval '{self.one(SPANS)}'"
 
     def number(self) -> str:
-        return self.one((f"{self.one(NUMBERS)}", f"({self.one(NUMBERS)})::numeric(20, {self.one('0123456')})"))
+        return self.one((
+            f"{self.one(NUMBERS)}", f"({self.one(NUMBERS)})::numeric(20, {self.one('0123456')})",
+            f"({self.one(FRACTIONS)})::numeric{self.one(('(6, 6)', '(9, 9)', '(12, 12)'))}",
+        ))  # fmt: skip
 
     def double(self) -> str:
         return f"'{self.one(FLOATS)}'::float8"

@@ -72,9 +72,28 @@ CHARACTERS = (
     "count(*) FROM (VALUES ('a'::char(2)), ('a '::char(2))) AS t (x) GROUP BY x",
 )
 
+FRACTIONS = (  # DuckDB's own texts of these have no digit before the point
+    "0.5::numeric(2, 2)::text, (-0.5)::numeric(2, 2)::text, 0::numeric(2, 2)::text, NULL::numeric(2, 2)::text",
+    "0.5::numeric(38, 38)::text, (-0.00001)::numeric(18, 18)::text, 0.5::numeric(3, 2)::text",
+    "0::numeric(1, 1)::text",
+    "0.5::numeric(2, 2) || 'x', 'x' || (-0.5)::numeric(2, 2)",
+    "concat(0.5::numeric(2, 2), 'x'), concat_ws(',', 0.5::numeric(2, 2), (-0.5)::numeric(2, 2))",
+    "format('%s', 0.5::numeric(2, 2)), length(0.5::numeric(2, 2)::text)",
+    "ARRAY[0.5::numeric(2, 2), NULL, (-0.5)::numeric(2, 2)]::text, ARRAY[[0.5::numeric(2, 2)]]::text",
+    "array_to_string(ARRAY[0.5::numeric(2, 2), (-0.5)::numeric(2, 2)], ',')",
+    "to_json(0.5::numeric(2, 2)), to_json(ARRAY[0.5::numeric(2, 2)]), to_jsonb((-0.5)::numeric(2, 2))",
+    "json_build_object('a', 0.5::numeric(2, 2)), jsonb_build_array((-0.5)::numeric(2, 2))",
+    "row_to_json(t) FROM (SELECT 0.5::numeric(2, 2) AS x) AS t",
+    "json_agg(x), jsonb_agg(x), string_agg(x::text, ',') FROM (VALUES (0.5::numeric(2, 2))) AS t (x)",
+    "to_json(1e16::float8), to_json(x), json_build_array(x, 1e20::float4) FROM (VALUES (-1.5e300::float8)) AS t (x)",
+    "json_object_agg(x, x) FROM (VALUES (0.5::numeric(2, 2))) AS t (x)",
+    "max(x)::text, min(x) || '' FROM (VALUES (0.5::numeric(2, 2)), ((-0.5)::numeric(2, 2))) AS t (x)",
+    "0.5::numeric(2, 2), (0.5::numeric(2, 2))::float8, (0.5::numeric(2, 2))::varchar(3)",
+)
+
 
 @pytest.mark.parametrize("binary", [False, True], ids=["text", "binary"])
-@pytest.mark.parametrize("expressions", [*ARRAYS, *CHARACTERS, *DOCUMENTS])
+@pytest.mark.parametrize("expressions", [*ARRAYS, *CHARACTERS, *FRACTIONS, *DOCUMENTS])
 def test_values_are_postgresqls(our_shop: Connection, their_shop: Connection, expressions: str, binary: bool) -> None:
     text = expressions if expressions.startswith(("SELECT", "WITH")) else f"SELECT {expressions}"
     assert answer(our_shop, text, binary=binary) == answer(their_shop, text, binary=binary)

@@ -26,6 +26,9 @@ def cursor() -> Iterator[duckdb.DuckDBPyConnection]:
         ("{'f': 'NaN'::FLOAT, 'd': '-inf'::DOUBLE}", oids.JSON, '{"f":"NaN","d":"-Infinity"}'),
         ("{'f': 0.1::FLOAT, 'd': 0.1::DOUBLE, 'z': -0.0::DOUBLE}", oids.JSON, '{"f":0.1,"d":0.1,"z":-0}'),
         ("{'n': 0.10::DECIMAL(38, 10), 'i': (-128)::TINYINT}", oids.JSON, '{"n":0.1000000000,"i":-128}'),
+        ("{'n': 0.50::DECIMAL(10, 2), 'w': 5::DECIMAL(10, 0)}", oids.JSON, '{"n":0.50,"w":5}'),
+        ("{'s': 0.00001::DECIMAL(9, 5), 'f': -0.5::DECIMAL(2, 2)}", oids.JSON, '{"s":0.00001,"f":-0.50}'),
+        ("MAP {0.50::DECIMAL(2, 2): 1.50::DECIMAL(4, 2)}", oids.JSON, '{"0.50":1.50}'),
         (r"{'x': '\x00\x5C\xFF'::BLOB, 'e': ''::BLOB}", oids.JSON, r'{"x":"\\x005cff","e":"\\x"}'),
         ("{'ts': TIMESTAMP '1500-01-01 00:00:00.000001'}", oids.JSON, '{"ts":"1500-01-01T00:00:00.000001"}'),
         (

@@ -25,6 +25,7 @@ def test_too_many_grouping_sets() -> None:
 
 
 _FULL = 'Could not write file "/d/views.duckdb.wal": No space left on device'
+_READ_ONLY = 'Could not write file "/d/views.duckdb.wal": Read-only file system'  # as DuckDB has it on ext4
 
 
 @pytest.mark.parametrize(
@@ -34,8 +35,11 @@ _FULL = 'Could not write file "/d/views.duckdb.wal": No space left on device'
         (duckdb.IOException(f"IO Error: {_FULL}"), "53100"),
         (OSError(f"IO Error: {_FULL.replace('No space left on device', 'Disk quota exceeded')}"), "53100"),
         (duckdb.ConversionException(f"Conversion Error: Could not convert string '{_FULL}' to INT32"), "22P02"),
+        (duckdb.TransactionException(f"TransactionContext Error: Failed to commit: {_READ_ONLY}"), "58030"),
+        (duckdb.IOException(f"IO Error: {_READ_ONLY.replace('Read-only file system', 'Input/output error')}"), "58030"),
+        (duckdb.TransactionException("TransactionContext Error: cannot commit - no transaction is active"), "25P02"),
         (duckdb.IOException('IO Error: Could not read from file "/d/views.duckdb": Input/output error'), "58030"),
     ],
 )
-def test_a_full_disk_is_told_from_other_errors(error: Exception, sqlstate: str) -> None:
+def test_a_disk_that_takes_nothing_is_told_from_other_errors(error: Exception, sqlstate: str) -> None:
     assert translate(error).sqlstate == sqlstate

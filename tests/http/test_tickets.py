@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import time
 
 import pytest
 
@@ -28,6 +29,16 @@ def test_a_minute_later_it_is_over() -> None:
     now[0] += seconds - 0.1
     tickets.read(text)
     now[0] += 0.2
+    with pytest.raises(SqlError, match="not valid"):
+        tickets.read(text)
+
+
+def test_a_clock_that_is_put_back_lets_no_ticket_live_longer(monkeypatch: pytest.MonkeyPatch) -> None:
+    passed, clock = time.monotonic_ns, time.time
+    text, seconds = (tickets := Tickets()).issue("r", VIEWS)
+    monkeypatch.setattr(time, "time", lambda: clock() - 3600)
+    tickets.read(text)
+    monkeypatch.setattr(time, "monotonic_ns", lambda: passed() + (seconds + 1) * 1_000_000_000)
     with pytest.raises(SqlError, match="not valid"):
         tickets.read(text)
 

@@ -7,10 +7,13 @@ import time
 
 import pytest
 
+from mvserver import moments
 from mvserver.errors import SqlError
 from mvserver.session.session import Session
 from mvserver.streaming.api import QueryState
 from tests.session.fakes import World, run, show, values
+
+LATER_S = 60.0  # the confirmation is not old when it is looked at, however slow the machine
 
 
 @pytest.mark.parametrize(
@@ -105,7 +108,7 @@ def test_a_view_that_nothing_keeps_is_refused(world: World, session: Session) ->
 
 def test_a_duration_is_met_by_what_was_confirmed_within_it(world: World, session: Session) -> None:
     run(session, "SET mv.freshness = '10s'")
-    world.views.confirmed = time.time() - 1
+    world.views.confirmed = moments.now() - 1
     assert values(session, "SELECT a FROM v")[0] == (1,)
     assert world.views.asked == []
 
@@ -115,7 +118,7 @@ def test_an_older_answer_is_refused_unless_the_source_confirms_it(
     world: World, session: Session, age_s: float | None
 ) -> None:
     run(session, "SET mv.freshness = '80ms'")
-    world.views.confirmed = None if age_s is None else time.time() - age_s
+    world.views.confirmed = None if age_s is None else moments.now() - age_s
     assert values(session, "SELECT a FROM v")[0] == (1,)
     assert world.views.asked == [("v",)]
     world.views.there = False
@@ -124,6 +127,23 @@ def test_an_older_answer_is_refused_unless_the_source_confirms_it(
         run(session, "SELECT a FROM v")
     assert caught.value.sqlstate == "55000"
     assert time.monotonic() - started < 2  # the duration bounds the wait, not mv.freshness_timeout
+
+
+@pytest.mark.parametrize("hours", [-1, 1])
+def test_a_duration_is_not_told_by_the_systems_clock(
+    world: World, session: Session, monkeypatch: pytest.MonkeyPatch, hours: int
+) -> None:
+    """Once it was put back an hour, rows that were a minute old were fresh within 80 ms, for an hour."""
+    clock = time.time
+    old, new = moments.now() - 60, moments.now() + LATER_S
+    monkeypatch.setattr(time, "time", lambda: clock() + hours * 3600)
+    run(session, "SET mv.freshness = '80ms'")
+    world.views.confirmed = old
+    assert values(session, "SELECT a FROM v")[0] == (1,)
+    assert world.views.asked == [("v",)], "the sources were not asked"
+    world.views.confirmed = new
+    assert values(session, "SELECT a FROM v")[0] == (1,)
+    assert world.views.asked == [("v",)], "what was confirmed just now is asked again"
 
 
 def test_a_pinned_snapshot_is_as_fresh_as_its_first_query_asked(world: World, session: Session) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from mvserver import moments
 from mvserver.errors import SqlError
 from mvserver.streaming.pipeline.running_state import RunningState
 from mvserver.streaming.pipeline.source_observations import LOOKS_MAX, SourceObservations
@@ -188,10 +189,10 @@ def test_without_a_question_the_source_is_left_alone(sources: Callable[..., Sour
 
 def test_a_commit_confirms_the_moment_of_the_look_not_its_own(sources: Callable[..., Source]) -> None:
     view = subscriber()
-    before = time.time()
+    before = moments.now()
     source = sources(Reader(end=3), view).start()
     assert source.wait(lambda: source.end_answered(1) is not None, LONG_S)
-    after = time.time()
+    after = moments.now()
     assert source.confirmed_at(view) is None
     source.commit(view, 2)
     assert source.confirmed_at(view) is None  # it changes, and has not all
@@ -199,6 +200,25 @@ def test_a_commit_confirms_the_moment_of_the_look_not_its_own(sources: Callable[
     moment = source.confirmed_at(view)
     assert moment is not None
     assert before <= moment <= after
+
+
+def test_a_clock_that_is_put_back_makes_no_moment_later(
+    sources: Callable[..., Source], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What was confirmed before was taken for what would be confirmed within the next hour."""
+    view, clock = subscriber(number=3), time.time
+    source = sources(Reader(end=3), view).start()
+    assert source.wait(lambda: source.end_answered(1) is not None, LONG_S)
+    known = source.confirmed_at(view)
+    assert known is not None
+    monkeypatch.setattr(time, "time", lambda: clock() - 3600)
+    source.ask_end()
+    assert source.wait(lambda: source.end_answered(2) is not None, LONG_S)
+    later = source.confirmed_at(view)
+    assert later is not None
+    assert known < later
+    assert 0 <= moments.now() - later < LONG_S
+    assert moments.by_the_clock(later) == pytest.approx(time.time(), abs=LONG_S)
 
 
 # --- the wait ---------------------------------------------------------------------------------------------------------

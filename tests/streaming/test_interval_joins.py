@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from mvserver.streaming.queries.derived import DerivedSource
 from spark_sinks.duckdb.batch_plans import BatchCommit, Move, TableMerge, ViewMerge
 from spark_sinks.duckdb.changes.logs import Log
 from spark_sinks.duckdb.joins import join_sides
@@ -185,6 +186,30 @@ def test_a_partition_that_shows_its_first_record_late_finds_all_that_it_meets(ki
     world.commit(1, [Row(1003, "b", 103, "1"), Row(1004, "z", END, "1")])
     world.take()
     assert world.read == [(1, 1001), (2, 1003), *([] if kind == "INNER" else [(3, None)])]
+
+
+@pytest.mark.parametrize("hours", [-1, 1])
+def test_a_clock_that_is_set_begins_each_silence_anew(
+    hours: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Put back, it kept the joined rows waiting for as long; put forward, it took a partition for silent at once."""
+    clock, source = time.time, DerivedSource()
+    join = tables("LEFT")
+    world = World(tmp_path, join, partitions=("0", "1"))
+    world.commit(0, [Row(1, "a", 0, "0"), Row(2, "b", 50, "0")])
+    world.commit(1, [Row(1001, None, 40, "0")])
+    assert not source.clock_was_set("")
+    with world.writer.transaction():  # as by a clock that went otherwise then
+        seen = f"seen_at - to_hours({hours})"
+        world.writer.execute(f"UPDATE {join_sides.qualified_marks(join)} SET seen_at = {seen}")
+    monkeypatch.setattr(time, "time", lambda: clock() + hours * 3600)
+    assert source.clock_was_set("")
+    assert not source.clock_was_set("")
+    world.writer.execute_for("q", [join_sides.silence_begins_statement(join)])
+    assert not world.look(1, clock()), "it is silent since now"
+    assert world.look(1, clock() + 60)
+    world.take()
+    assert world.read == [(1, None)]
 
 
 def test_a_partition_that_stays_silent_does_not_hold_back_for_ever(tmp_path: Path) -> None:

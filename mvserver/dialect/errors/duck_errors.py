@@ -17,7 +17,7 @@ from mvserver.dialect.functions.from_text import SEPARATOR
 from mvserver.dialect.functions.long_texts import too_large
 from mvserver.errors import SqlError
 from mvserver.pgcatalog.macros import RAISED
-from spark_sinks.duckdb.full_disk import full_disk
+from spark_sinks.duckdb.disk_errors import disk_error
 from spark_sinks.duckdb.history.log import AHEAD, NOWHERE, OTHER, REFUSED, TOO_OLD
 from spark_sinks.duckdb.ledger import damage
 
@@ -534,7 +534,7 @@ def translate(error: BaseException) -> SqlError:
     if isinstance(error, SqlError):
         return error
     text = str(error)
-    own = raised(text) or damage.error_of(text) or full_disk(text)
+    own = raised(text) or damage.error_of(text) or disk_error(text)
     if own is not None:
         return own
     match = _PREFIX.match(text)

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 
 from sqlglot import exp
 
+from mvserver.dialect.typing.duck_types import is_fraction
 from mvserver.sql.pull_parser import CALLED
 
 _MACROS = {
@@ -97,7 +98,9 @@ def _key(key: exp.Expr) -> exp.Expr:
 def _text(value: exp.Expr, kind: exp.DataType, depth: int) -> exp.Expr:
     """The document's text; NULL of NULL."""
     if kind.this in (exp.DType.DECIMAL, exp.DType.JSON):
-        return _as_text(value)
+        return _call("_fraction_out", value) if is_fraction(kind.sql("duckdb")) else _as_text(value)
+    if kind.this in (exp.DType.DOUBLE, exp.DType.FLOAT):
+        return _as_text(_call(_MACROS[kind.this], value))  # a document already: ``to_json`` writes 1e+16 with its zeros
     if kind.this in _MACROS:
         return _as_text(_call("to_json", _call(_MACROS[kind.this], value)))
     if kind.this in (exp.DType.ARRAY, exp.DType.LIST):

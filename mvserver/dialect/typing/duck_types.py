@@ -23,6 +23,7 @@ _PRINTED: dict[str, str] = {
     for kind in Kind
     if kind.row.duckdb and kind.row.printed and kind.row.duckdb != kind.row.printed
 }
+_WORD = re.compile(r""""(?:[^"]|"")*"|'(?:[^']|'')*'|\w+""")
 
 _CASTS: dict[str, tuple[PgType, str]] = {
     "TINYINT": (PgType(oids.INT2), "SMALLINT"),
@@ -48,7 +49,7 @@ _NO_DOCUMENT = re.compile(
     r"(?<!\w)(TUPLE|UNION|VARIANT|ENUM|U?HUGEINT|U(TINY|SMALL|BIG)?INT(EGER)?|BIGNUM|BIT|UUID|JSON|INTERVAL|TIMESTAMP_\w+|"
     r"TIME WITH TIME ZONE|UNKNOWN)(?!\w)"
 )
-_OWN_FORMS = re.compile(r"(?<!\w)(FLOAT|DOUBLE|BLOB|DATE|TIME|TIMESTAMP)(?!\w)")
+_OWN_FORMS = re.compile(r"(?<!\w)(FLOAT|DOUBLE|DECIMAL|BLOB|DATE|TIME|TIMESTAMP)(?!\w)")
 _QUOTED = re.compile(r'"(?:[^"]|"")*"')
 
 PARAMETER_CASTS: dict[int, str] = {
@@ -84,7 +85,7 @@ class OutputType:
 
 def output_type(duck: str) -> OutputType:
     """By the type's name as DuckDB prints it, or as it is written here."""
-    duck = _PRINTED.get(duck, duck)
+    duck = _WORD.sub(lambda word: _PRINTED.get(word[0], word[0]), duck)  # also within nested types
     if duck in _CASTS:
         pg, cast = _CASTS[duck]
         return OutputType(pg, cast)
@@ -106,10 +107,16 @@ def output_type(duck: str) -> OutputType:
     return OutputType(PgType(oids.TEXT), "VARCHAR")
 
 
+def is_fraction(duck: str) -> bool:
+    """Whether it is a numeric without digits before its point, of which DuckDB's texts have none: ``.50``."""
+    decimal = _DECIMAL.match(duck)
+    return decimal is not None and decimal[1] == decimal[2]
+
+
 def _is_written_here(duck: str) -> bool:
     """Whether a nested value is to be written by ``types.json``, as PostgreSQL writes all that is in it. DuckDB's own
-    documents are quicker, but have words for NaN that are no JSON, more digits of a FLOAT than it has, and bytes and
-    times in forms of its own."""
+    documents are quicker, but have words for NaN that are no JSON, more digits of a FLOAT than it has, fewer of a
+    numeric, and bytes and times in forms of its own."""
     types = _QUOTED.sub("", duck)
     return _OWN_FORMS.search(types) is not None and _NO_DOCUMENT.search(types) is None
 

@@ -15,6 +15,7 @@ from mvserver.dialect.functions import json_operators, periods
 from mvserver.dialect.functions.arrays import array_literal
 from mvserver.dialect.functions.casts import array_of, constant_of
 from mvserver.dialect.functions.quotients import is_exact
+from mvserver.dialect.typing.duck_types import is_fraction
 from mvserver.dialect.typing.small_integers import SMALL, whole_constant
 from mvserver.errors import SqlError
 
@@ -433,7 +434,7 @@ def _joined_items(node: exp.Expr, array: exp.Expr, type_of: TypeOf) -> exp.Expr 
         array = node.expressions[0] if isinstance(node, exp.Anonymous) else node.this
         kind = f"{kind.rstrip('[]')}[]"
         node.meta["flat"] = True
-    shown = _ITEMS_OUT.get(kind)
+    shown = "_fraction_items" if is_fraction(kind.removesuffix("[]")) else _ITEMS_OUT.get(kind)
     if shown is not None:
         array.replace(_call(shown, array))
     if isinstance(node, exp.ArrayToString) and isinstance(node.args.get("null"), exp.Null | None):

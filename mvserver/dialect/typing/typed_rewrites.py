@@ -39,6 +39,7 @@ from mvserver.dialect.typing import (
     row_values,
     small_integers,
 )
+from mvserver.dialect.typing.duck_types import is_fraction
 from mvserver.dialect.typing.operand_rules import NO_FUNCTION
 from mvserver.errors import SqlError
 
@@ -420,8 +421,9 @@ def _is_constant(node: exp.Expr) -> bool:
 
 def text_of(value: exp.Expr, kind: str) -> exp.Expr | None:
     """The value as PostgreSQL writes it, where DuckDB writes it in another way."""
-    if kind in _TEXT_OF:
-        return call(_TEXT_OF[kind], value.copy())
+    macro = _text_macro(kind)
+    if macro is not None:
+        return call(macro, value.copy())
     depth = (len(kind) - len(kind.rstrip("[]"))) // 2
     if depth > 1 and kind.endswith("]"):
         return _nested_text(value.copy(), kind, depth)
@@ -430,10 +432,16 @@ def text_of(value: exp.Expr, kind: str) -> exp.Expr | None:
     return None
 
 
+def _text_macro(kind: str) -> str | None:
+    if is_fraction(kind.removesuffix("[]")):
+        return "_fraction_array_out" if kind.endswith("[]") else "_fraction_out"
+    return _TEXT_OF.get(kind)
+
+
 def _nested_text(value: exp.Expr, kind: str, depth: int) -> exp.Expr:
     """``{{1,2},{3,4}}``: the innermost arrays by their own macro, the others joined."""
     if depth == 1:
-        return call(_TEXT_OF.get(f"{kind.rstrip('[]')}[]", "_array_out"), value)
+        return call(_text_macro(f"{kind.rstrip('[]')}[]") or "_array_out", value)
     row = exp.to_identifier(f"_row{depth}", quoted=True)
     inner = _nested_text(exp.Column(this=row.copy()), kind, depth - 1)
     rows = call("list_transform", value, exp.Lambda(this=inner, expressions=[row]))

@@ -7,9 +7,9 @@ duration. ``any`` asks nothing and costs nothing.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 
+from mvserver import moments
 from mvserver.session.clock import StatementClock
 from mvserver.session.settings.setting_values import milliseconds
 from mvserver.session.slices import Slices
@@ -32,7 +32,7 @@ class FreshnessGate:
         if wanted != "latest":
             age_max_s = (milliseconds(wanted) or 0) / 1000
             confirmed = self._state.services.views.confirmed_at(view_ids)
-            if confirmed is not None and time.time() - confirmed <= age_max_s:
+            if confirmed is not None and moments.now() - confirmed <= age_max_s:
                 return
             limit_s = age_max_s if limit_s is None else min(limit_s, age_max_s)
         self._wait(view_ids, limit_s, clock)

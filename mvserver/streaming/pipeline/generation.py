@@ -108,7 +108,7 @@ def run_generation(
             query.stop()
             close_idle_callbacks(session)
     if failed:
-        raise failed[0]
+        raise failed.pop()  # in the list it would be part of a cycle with this frame, and hold the query
     if not over.is_set():
         raise SqlError(sqlstates.SYSTEM_ERROR, "the Spark query of the pipeline ended by itself")
 

@@ -14,7 +14,7 @@ LOOKS_MAX = 64  # of a view that does not keep up; beyond, every other one is fo
 
 
 class SourceObservations:
-    """Guarded by its pipeline's lock. Moments are seconds since the epoch."""
+    """Guarded by its pipeline's lock. Moments are those of ``mvserver.moments``."""
 
     def __init__(self, positions: Positions) -> None:
         self._positions = positions

@@ -11,7 +11,7 @@ import threading
 import time
 from collections.abc import Callable
 
-from mvserver import sqlstates
+from mvserver import moments, sqlstates
 from mvserver.errors import SqlError, words_of
 from mvserver.streaming.pipeline.running_state import RunningState
 from mvserver.streaming.pipeline.source_observations import SourceObservations
@@ -104,7 +104,7 @@ class SourceWatch:
             self._state.stalled = words_of(error)
 
     def _look(self, number: int, known: Position) -> None:
-        began, began_at = time.time(), time.monotonic()
+        began, began_at = moments.now(), time.monotonic()
         health = health_of(self._reader, known)
         with self._state.lock:
             if health.latest is not None or health.state == "failed":
@@ -126,7 +126,7 @@ class SourceWatch:
             return
         self._answered = number
         self._observations.add(began, health.latest)
-        moments = [self.confirmed_at(s) for s in self._state.wanted() if s.kept]
-        known = [moment for moment in moments if moment is not None]
-        if known and len(known) == len(moments):
+        confirmed = [self.confirmed_at(s) for s in self._state.wanted() if s.kept]
+        known = [moment for moment in confirmed if moment is not None]
+        if known and len(known) == len(confirmed):
             self._observations.forget_before(min(known))

@@ -14,13 +14,14 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from catalog.model import Query
+from mvserver import limits, moments
 from mvserver.compiler.plans import Scan
 from mvserver.streaming.api import QueryState, QueryStatus
 from mvserver.streaming.pipeline.pipeline import Pipeline, PipelineServices
 from mvserver.streaming.pipeline.subscribers import Subscriber
 from mvserver.streaming.queries.outputs import Outlet, OutputSubscriber, known_subscriber
 from mvserver.streaming.queries.start_positions import is_rebuilding, sources_of
-from mvserver.streaming.queries.status import lag_of, rows_in_of
+from mvserver.streaming.queries.status import lag_of, rows_in_of, shown
 from mvserver.streaming.spark.types import spark_schema
 from mvserver.views.feeds import Node, log_pipeline, nodes
 from mvserver.views.finishing import layout_of
@@ -59,6 +60,7 @@ class DerivedSource:
     pipelines: list[Pipeline] = field(default_factory=list)
     feeds: list[Feed] = field(default_factory=list)
     nodes: list[Node] = field(default_factory=list)
+    _clock_set_by: dict[str, float] = field(default_factory=dict)  # when each node was looked at, by its path
 
     @property
     def tables(self) -> tuple[str, ...]:
@@ -80,6 +82,13 @@ class DerivedSource:
                 reader.notify()
                 if pipeline.latest is None and self.complete(node.path):
                     pipeline.ask_end()
+
+    def clock_was_set(self, path: str) -> bool:
+        """Whether the system's clock was put forward or back since the last look at a node."""
+        now = moments.clock_set_by()
+        before = self._clock_set_by.get(path, now)
+        self._clock_set_by[path] = now
+        return abs(now - before) > limits.CLOCK_STEP_S
 
     def takes_along(self, query_ids: Sequence[str]) -> bool:
         """Whether the query itself has changed with its sides: in their transactions, without a batch of its own."""
@@ -130,7 +139,7 @@ class DerivedSource:
             rows_in=sum(counted) if len(counted) == len(counts) else None,
             rows_in_per_s=sum(feed.subscriber.rate_in.per_second() for feed in self.leaves),
             rejected=sum(feed.subscriber.rejected for feed in self.leaves),
-            last_confirmed_at=self.confirmed_at(query),
+            last_confirmed_at=shown(self.confirmed_at(query)),
             caught_up=own.caught_up and lag == 0,
             position=_together(feed.subscriber.position for feed in self.leaves),
             latest_position=_together(feed.pipeline.latest or {} for feed in self.leaves),
@@ -253,6 +262,10 @@ class DerivedSources:
         writer, tables = self._services.writer, node.join
         if tables is None:
             return
+        first = made.feeds_of(node.path)[0]
+        if made.clock_was_set(node.path):  # how long a partition is silent is known by the clock alone
+            writer.execute_for(first.subscriber.query_id, [join_sides.silence_begins_statement(tables)])
+            return
         moved = []
         for feed in made.feeds_of(node.path):
             index, side = feed.index, join_sides.side_of(tables, feed.index)
@@ -264,12 +277,11 @@ class DerivedSources:
             if not writer.answers(silence.is_due(tables, index, time.time())):
                 continue
             feed.pipeline.ask_end()  # for the next look, where the last answer is too old for this one
-            moment = feed.pipeline.confirmed_at(feed.subscriber)
+            moment = shown(feed.pipeline.confirmed_at(feed.subscriber))
             if moment is not None and writer.answers(silence.is_due(tables, index, moment)):
                 moved += silence.statements(tables, index, moment)
         if not moved:
             return
-        first = made.feeds_of(node.path)[0]
         try:
             writer.execute_for(first.subscriber.query_id, (*moved, *tables.close_statements()))
         except MergeError as failed:  # of the join's own condition, as in a batch of that side

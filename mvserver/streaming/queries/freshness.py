@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from catalog.model import Query
-from mvserver import sqlstates
+from mvserver import moments, sqlstates
 from mvserver.errors import SqlError
 from mvserver.streaming.pipeline.pipeline import Pipeline
 from mvserver.streaming.pipeline.subscribers import Subscriber
@@ -153,7 +153,7 @@ class _ViewEnd:
             sentence += " It is not being read at this moment: Spark is starting, or the pipeline is."
         moment = kept.confirmed_at()
         if moment is not None:
-            sentence += f" The view last had all of it {max(0.0, time.time() - moment):.1f} s ago."
+            sentence += f" The view last had all of it {max(0.0, moments.now() - moment):.1f} s ago."
         return name, sentence
 
 

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from mvserver import sqlstates
+from mvserver import moments, sqlstates
 from mvserver.errors import SqlError
 from mvserver.streaming.api import Backfill, PipelineState, PipelineStatus, QueryState, QueryStatus
 from mvserver.streaming.pipeline.pipeline import Pipeline
@@ -45,7 +45,7 @@ def view_status(query_id: str, subscriber: Subscriber, pipeline: Pipeline, spark
         lag_records=lag,
         freshness_ms=subscriber.freshness_ms,
         last_change_at=subscriber.last_change_at,
-        last_confirmed_at=pipeline.confirmed_at(subscriber),
+        last_confirmed_at=shown(pipeline.confirmed_at(subscriber)),
         caught_up=state is QueryState.RUNNING and lag == 0,
         epoch=subscriber.epoch,
         filled_share=None if backfill is None else backfill.share,
@@ -54,6 +54,11 @@ def view_status(query_id: str, subscriber: Subscriber, pipeline: Pipeline, spark
         lane_reason=pipeline.lane_reason,
         backfill=backfill,
     )
+
+
+def shown(moment: float | None) -> float | None:
+    """As the system's clock tells it."""
+    return None if moment is None else moments.by_the_clock(moment)
 
 
 def rows_in_of(subscriber: Subscriber, pipeline: Pipeline) -> int | None:

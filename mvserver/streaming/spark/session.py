@@ -22,6 +22,7 @@ from mvserver.compiler.lower_spark import REQUIRED_SETTINGS
 from mvserver.errors import SqlError, words_of
 from mvserver.streaming.spark import java_functions
 from mvserver.streaming.spark.class_archive import OPTIONS
+from mvserver.streaming.spark.java_references import keep_no_methods
 from mvserver.streaming.spark.options import JAR_DIRECTORY, JAVA_OPTIONS, SparkOptions, local_slots, master_of
 from mvserver.streaming.spark.results import be_patient
 
@@ -82,6 +83,7 @@ def start_session(options: SparkOptions, environment: Mapping[str, str] | None =
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     be_patient()
+    keep_no_methods()
     options.work_directory.mkdir(parents=True, exist_ok=True)
     builder = SparkSession.builder.appName("mvserver").master(master_of(options))
     settings = {

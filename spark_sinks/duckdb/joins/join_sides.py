@@ -311,8 +311,13 @@ def wake_statements(join: JoinTables) -> list[str]:
     marks = qualified_marks(join)
     return [
         *(f"ALTER TABLE {marks} ADD COLUMN IF NOT EXISTS {column} BIGINT" for column in ("stands", "awaited")),
-        f"UPDATE {marks} SET seen_at = now(), idle = false",
+        silence_begins_statement(join),
     ]
+
+
+def silence_begins_statement(join: JoinTables) -> str:
+    """Whatever is silent begins to be so now."""
+    return f"UPDATE {qualified_marks(join)} SET seen_at = now(), idle = false"
 
 
 # --- rows -----------------------------------------------------------------------------------------------------------
