@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from spark_sinks import rows_frame
 from spark_sinks.base import METADATA
 from spark_sinks.kinesis.properties import DELETED
 from spark_sinks.kinesis.shard_reading import Entry
@@ -48,7 +47,7 @@ RAW = pa.schema(
 
 
 def frame_of(spark: SparkSession, stream: str, entries: Sequence[Entry], record_bytes_max: int) -> DataFrame:
-    return rows_frame.frame_of(spark, table_of(stream, entries, record_bytes_max))
+    return spark.createDataFrame(table_of(stream, entries, record_bytes_max))
 
 
 def table_of(stream: str, entries: Sequence[Entry], record_bytes_max: int) -> pa.Table:
