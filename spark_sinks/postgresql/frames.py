@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 
 from spark_sinks.postgresql.limits import FRAME_MEMORY_BYTES, FRAMES_KEPT
 from spark_sinks.postgresql.spool import RECORDS
+from spark_sinks.rows_frame import ROWS_MAX, frame_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -23,8 +24,6 @@ _SCHEMA = (  # of a frame without records, of which Arrow does not tell it
     "key binary, value binary, position string, record_time timestamp, "
     f"metadata struct<lsn:string,transaction:bigint,timestamp:bigint>, {PLACE} bigint"
 )
-
-_TASK_RECORDS = 5_000  # fewer are one task's
 
 
 class Frames:
@@ -44,7 +43,7 @@ class Frames:
         if not any(batch.num_rows for batch in found):
             return spark.createDataFrame([], _SCHEMA)
         if sum(batch.nbytes for batch in found) <= FRAME_MEMORY_BYTES:
-            return spark.createDataFrame(_divided(pa.Table.from_batches(found, RECORDS)))
+            return frame_of(spark, _divided(pa.Table.from_batches(found, RECORDS)))
         mine = self._next_folder()
         place = 0
         for number, batch in enumerate(found):
@@ -67,5 +66,5 @@ class Frames:
 def _divided(table: pa.Table) -> pa.Table:
     """With the places of its records, in as many pieces as there are processors: each piece is a task's."""
     whole = table.append_column(PLACE, pa.array(range(len(table)), pa.int64())).combine_chunks()
-    records = max(_TASK_RECORDS, -(-len(whole) // (os.cpu_count() or 1)))
+    records = max(ROWS_MAX, -(-len(whole) // (os.cpu_count() or 1)))
     return pa.Table.from_batches(whole.to_batches(max_chunksize=records), whole.schema)

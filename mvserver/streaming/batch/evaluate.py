@@ -93,7 +93,16 @@ def combined(parts: Sequence[Evaluated]) -> Evaluated:
 def evaluate_rows(frame: DataFrame, program: Program, reader: SourceReader) -> Evaluated:
     """Row mode: every record that matters to a view comes to the driver with its evaluated columns."""
     order = reader.record_order if program.ordered else None
-    table = _collected(_weighed(row_frame(frame, program, order), program, order), program, "rows")
+
+    def planned(records: DataFrame) -> DataFrame:
+        return _weighed(row_frame(records, program, order), program, order)
+
+    table = None
+    if not program.functions and not program.own_functions:  # which a session may have forgotten, or be asked to
+        table = program.kept.collected(frame, planned, program.schemas, "rows")
+    if table is None:
+        table = collect(planned(frame), program.schemas, "rows")
+    table = _checked(table, program)
     if order is not None:
         table = ranked(table, reader)
     return evaluated_rows(table, program.views, program.rejected, reader)
@@ -133,7 +142,7 @@ def evaluated_rows(
 
 def evaluate_partials(frame: DataFrame, program: Program, reader: SourceReader) -> Evaluated:
     """Partial mode: Spark aggregates at the finest grain; every rejected record stays a group of its own."""
-    table = _collected(partial_frame(frame, program), program, "partials")
+    table = _checked(collect(partial_frame(frame, program), program.schemas, "partials"), program)
     views = tuple(
         ViewMerge(
             view.target.query_id,
@@ -215,9 +224,9 @@ def _evaluated(
     )
 
 
-def _collected(frame: DataFrame, program: Program, shape: str) -> pa.Table:
+def _checked(table: pa.Table, program: Program) -> pa.Table:
     """Raises WholeProgramNeeded or SchemasWanted; else a trial's rejected columns are all NULL."""
-    table = _normal(collect(frame, program.schemas, shape))
+    table = _normal(table)
     _check(table, program)
     return table
 

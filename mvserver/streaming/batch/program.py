@@ -21,6 +21,7 @@ from mvserver.compiler.own_functions import OwnFunction, called
 from mvserver.compiler.plans import TIMED, Aggregate, AggregateCall, Aggregation, Scan
 from mvserver.compiler.row_functions import ROW_KEY, ROW_METADATA, ROW_TIME
 from mvserver.sql.types import Kind, SqlType
+from mvserver.streaming.batch.kept_plans import KeptPlan
 from mvserver.streaming.batch.scan_decoding import DecodedScan, Stages, decode_scan, side_by_side
 from mvserver.streaming.batch.unnesting import UnnestedRows, unnest_rows
 from mvserver.views.change_input import ChangeInput, contributed
@@ -174,6 +175,7 @@ class Program:
     functions: tuple[RecordFunction | CheckFunction, ...] = ()  # which the stages call besides Spark's own
     own_functions: tuple[OwnFunction, ...] = ()  # of users
     schemas: dict[str, pa.Schema] = field(default_factory=dict, compare=False)  # of the collected shapes, once known
+    kept: KeptPlan = field(default_factory=KeptPlan, init=False, compare=False)  # of its row mode, and of no other's
 
 
 @dataclass

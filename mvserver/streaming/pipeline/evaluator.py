@@ -28,10 +28,11 @@ from mvserver.streaming.spark.errors import blame, is_too_large
 from mvserver.views.targets import Target
 from spark_sinks.base import Position, Positions, SourceReader
 from spark_sinks.duckdb.state.state import UpsertState
+from spark_sinks.rows_frame import ROWS_MAX, RowsFrame
 from spark_sinks.schema_registry.base import NO_SCHEMAS, KnownSchemas
 
 ROW_MODE_RECORDS_MAX = 20_000  # below, shipping evaluated records is cheaper than a shuffle (measured)
-SINGLE_TASK_RECORDS_MAX = 5_000  # below, starting several tasks costs more than they save (measured)
+SINGLE_TASK_RECORDS_MAX = ROWS_MAX
 REDUCTION_WORTH = 0.1  # partial rows per record above which grouping in Spark does not pay (measured)
 TRIAL_PAUSE_BATCHES = 50  # after a batch that needed the whole decoder, this many go straight to it
 RECORDS_MIN = 100  # a batch that took too long is not made smaller than this: one of so few is somebody's fault
@@ -94,9 +95,9 @@ class BatchEvaluator:
         few records cannot: then each view evaluates it alone too, and whoever takes too long or too much fails. So a
         large and slow, but honest batch is only divided, and nobody is blamed for it.
         """
-        if records <= SINGLE_TASK_RECORDS_MAX:
+        if records <= SINGLE_TASK_RECORDS_MAX and not isinstance(frame, RowsFrame):  # which is one task's as it is
             frame = frame.coalesce(1)
-        elif tasks_max is not None:
+        elif tasks_max is not None and not isinstance(frame, RowsFrame):
             frame = frame.coalesce(tasks_max)
         while True:
             try:

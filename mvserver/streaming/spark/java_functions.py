@@ -14,8 +14,11 @@ from pathlib import Path
 from typing import Any
 from weakref import WeakKeyDictionary
 
+import pyarrow as pa
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
+from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
+from pyspark.sql.utils import is_timestamp_ntz_preferred
 
 from mvserver import sqlstates
 from mvserver.compiler.capabilities import bounded
@@ -27,6 +30,7 @@ _PACKAGE = "mvserver"
 _BOUNDED, _TEXTS, _JSON_PATHS, _JSON_SHAPE = "Bounded", "Texts", "JsonPaths", "JsonShape"
 _DECODERS = ("Records", "Xml")
 _LIVE_ROWS = "mvserver.LiveRows"
+_KEPT_ROWS = "mvserver.KeptRows"
 _BOXES = {"String": "String", "byte[]": "byte[]", "int": "Integer", "long": "Long", "boolean": "Boolean"}
 _TYPES = {
     "String": "string", "int": "int", "boolean": "boolean", "String[]": "array<string>",
@@ -142,6 +146,26 @@ def live_rows(session: SparkSession, schema: Any, host: str, port: int, token: s
     return _loaders[context].loadClass(_LIVE_ROWS).getDeclaredConstructor(classes).newInstance(values)
 
 
+def kept_rows(session: SparkSession, columns: pa.Schema) -> tuple[Any, Any, pa.Schema]:
+    """Rows that may be given anew, the JVM's frame over them, and the schema in which they are given: that of
+    ``createDataFrame`` of a table with these columns."""
+    context = session.sparkContext
+    jvm, gateway = context._jvm, context._gateway
+    assert jvm is not None and gateway is not None  # noqa: S101, PT018 - a session has both
+    schema = from_arrow_schema(columns, is_timestamp_ntz_preferred())
+    conf = session._jsparkSession.sessionState().conf()
+    zone, large = conf.sessionLocalTimeZone(), conf.arrowUseLargeVarTypes()
+    given = to_arrow_schema(schema, timezone="UTC", prefers_large_types=large)
+    types = jvm.org.apache.spark.sql.types.DataType.fromJson(schema.json())
+    classes, values = gateway.new_array(jvm.java.lang.Class, 4), gateway.new_array(jvm.java.lang.Object, 4)
+    classes[0], values[0] = jvm.java.lang.Class.forName("org.apache.spark.SparkContext"), context._jsc.sc()
+    classes[1], values[1] = jvm.java.lang.Class.forName("org.apache.spark.sql.types.StructType"), types
+    classes[2], values[2] = jvm.java.lang.Class.forName("java.lang.String"), zone
+    classes[3], values[3] = jvm.java.lang.Boolean.TYPE, large
+    source = _loaders[context].loadClass(_KEPT_ROWS).getDeclaredConstructor(classes).newInstance(values)
+    return source, session._jsparkSession.internalCreateDataFrame(source, types, False), given
+
+
 def check_pattern(session: SparkSession, pattern: str) -> None:
     """Raises SqlError 2201B where a regular expression is not one, or is too large."""
     context = session.sparkContext
@@ -164,7 +188,7 @@ def _compiled(jvm: Any) -> dict[str, bytes]:
     found: dict[str, bytes] = {}
     with_functions = (_with_functions(owner) for owner in (_BOUNDED, _TEXTS, _JSON_PATHS, _JSON_SHAPE))
     compiler = None
-    for source in (*with_functions, *map(_source, (*_DECODERS, "LiveRows", "Lenses", "Jars"))):
+    for source in (*with_functions, *map(_source, (*_DECODERS, "LiveRows", "KeptRows", "Lenses", "Jars"))):
         before, compiler = compiler, jvm.org.codehaus.janino.SimpleCompiler()
         if before is not None:  # one may use those above it
             compiler.setParentClassLoader(before.getClassLoader())
