@@ -1,4 +1,4 @@
-"""The join of a stream with groups in DuckDB: random records in random batches, against a rule that knows no batches."""
+"""A stream joined with groups in DuckDB: random records in random batches, against a rule that knows no batches."""
 
 from __future__ import annotations
 

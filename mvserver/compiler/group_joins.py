@@ -1,0 +1,156 @@
+"""FROM stream JOIN groups: each row of the stream meets its group as it was at its event time.
+
+A group has its rows as of a time by what its source's records gave to it until then. So the aggregates are those that
+can be added up, in the order of time, and over a changelog those that can be taken back, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+
+from sqlglot import exp
+
+from mvserver import sqlstates
+from mvserver.compiler.changelog_joins import narrow
+from mvserver.compiler.changelogs import CHANGELOG
+from mvserver.compiler.derived import contributions, derived_scan, with_marks
+from mvserver.compiler.expressions import ColumnReference, Expression, KeyReference, both, renamed
+from mvserver.compiler.join_conditions import conditions, over_side, without_equality
+from mvserver.compiler.plans import (
+    PLAIN,
+    TIMED,
+    Aggregate,
+    AggregateCall,
+    Aggregation,
+    GroupJoin,
+    Groups,
+    JoinKind,
+    JoinSide,
+    Output,
+)
+from mvserver.compiler.refusals import refused
+from mvserver.compiler.scope import Scope, ScopeColumn, ScopeTable, Source
+from mvserver.errors import SqlError
+from mvserver.sql.nodes import position_of
+
+_MOMENTS = {Aggregate.VAR_POP, Aggregate.VAR_SAMP, Aggregate.STDDEV_POP, Aggregate.STDDEV_SAMP}
+_ADDED = (PLAIN | TIMED) - _MOMENTS
+_TAKEN_BACK = {Aggregate.COUNT_ROWS, Aggregate.COUNT, Aggregate.SUM, Aggregate.AVG}
+_HINT = "Write the groups to a changelog with CREATE CHANGELOG ... AS, and join that."
+
+
+def joined_with_groups(
+    kind: JoinKind,
+    left: Source,
+    right: Source,
+    names: tuple[tuple[ScopeTable, ...], tuple[Output, ...]],
+    tree: exp.Join,
+) -> Source:
+    """``names`` are the tables of the left side over the joined rows, and the columns that it gives them."""
+    tables, given = names
+    groups, of_groups = _groups(right, {output.name for output in given})
+    _check(groups, tree)
+    if kind is JoinKind.LEFT and not _as_they_are(right):
+        raise refused("a LEFT JOIN of a stream with what is computed of groups", tree, _HINT)
+    scope = Scope((*tables, *(over_names(table, of_groups) for table in right.scope.tables)))
+    count = len(groups.keys) - groups.further
+    primary = {
+        output.name: str(output.expression.index)
+        for output in groups.outputs
+        if isinstance(output.expression, KeyReference) and output.expression.index < count
+    }
+    pairs, rest = conditions(tree.args["on"], scope, {output.name for output in given}, primary)
+    if not pairs:
+        raise without_equality(tree.args["on"])
+    by_key = {primary.get(_name(theirs) or ""): mine for mine, theirs in pairs}
+    if len(pairs) != count or set(by_key) != set(primary.values()):
+        hint = f"Compare what they are grouped by, all of it and nothing else. {_HINT}"
+        raise refused("a join of a stream with groups by anything but their keys", tree, hint)
+    keys = tuple(over_side(by_key[str(index)], given) for index in range(count))
+    side = JoinSide(with_marks(left.scan), left.where, keys, given)
+    where = None if right.where is None else renamed(right.where, of_groups)
+    residual = None if kind is JoinKind.INNER else rest
+    join = GroupJoin(kind, side, contributions(groups), residual, True, groups)
+    word = "join" if kind is JoinKind.INNER else f"{kind.value.lower()} join"
+    scan = derived_scan(f"{left.scan.relation} {word} {right.scan.relation}", join)
+    return Source(scope, scan, both(where, rest if kind is JoinKind.INNER else None))
+
+
+def _name(node: Expression) -> str | None:
+    plain = narrow(node)
+    return plain.name if isinstance(plain, ColumnReference) else None
+
+
+def _groups(source: Source, taken: set[str]) -> tuple[Aggregation, dict[str, str]]:
+    """The groups with outputs of names that joined rows may have, and these by the ones before."""
+    derived = source.scan.derived
+    assert isinstance(derived, Groups)  # noqa: S101 - asked for one that has them
+    keys = (Output(key.name, key.type, KeyReference(key.type, i)) for i, key in enumerate(derived.key))
+    given = (*derived.plan.outputs, *keys)
+    names = free_names(source, (output.name for output in given), taken)
+    return replace(derived.plan, outputs=tuple(replace(each, name=names[each.name]) for each in given)), names
+
+
+def free_names(source: Source, names: Iterable[str], taken: set[str]) -> dict[str, str]:
+    """Names that columns of a source may have among those of joined rows."""
+    found: dict[str, str] = {}
+    for name in names:
+        free = f"{source.scope.tables[0].name}.{name}"
+        while free in taken:  # a quoted name with dots in it
+            free += "."
+        found[name] = free
+        taken = {*taken, free}
+    return found
+
+
+def _as_they_are(source: Source) -> bool:
+    """Whether its columns are those of the groups, and all groups are in it."""
+    columns = (column.expression for table in source.scope.tables for column in table.columns)
+    return source.where is None and all(isinstance(each, ColumnReference) for each in columns)
+
+
+def over_names(table: ScopeTable, names: dict[str, str]) -> ScopeTable:
+    columns = (ScopeColumn(column.name, renamed(column.expression, names)) for column in table.columns)
+    return replace(table, columns=tuple(columns))
+
+
+# --- what is refused ------------------------------------------------------------------------------------------------
+def _check(groups: Aggregation, tree: exp.Join) -> None:
+    for what in _unsupported(groups):
+        raise refused(f"a join of a stream with {what}", tree, _HINT)
+    for call in groups.aggregates:
+        if not _supported(call, replaced=groups.scan.kind == CHANGELOG):
+            word = "rows that may be replaced" if groups.scan.kind == CHANGELOG else "records"
+            raise SqlError(
+                sqlstates.FEATURE_NOT_SUPPORTED,
+                f"aggregate {_spelled(call)} over {word} is not supported in groups that a stream is joined with",
+                detail="Such a group is made again for each time that the stream asks for.",
+                hint=_HINT,
+                position=position_of(tree),
+            )
+
+
+def _unsupported(groups: Aggregation) -> Iterator[str]:
+    scan = groups.scan
+    if scan.window is not None or groups.forgetting:
+        yield "groups of windows"
+    if groups.grouping_sets or not groups.keys:
+        yield "groups of several sets of keys, or of none"
+    if scan.derived is not None:
+        yield "groups of joined, combined or aggregated rows"
+    if scan.unnests and scan.kind == CHANGELOG:
+        yield "groups of the elements of a changelog's arrays"
+    if groups.emit_final or groups.retention_ms is not None:
+        yield "groups that are not kept"
+
+
+def _supported(call: AggregateCall, *, replaced: bool) -> bool:
+    if call.distinct or call.function not in (_TAKEN_BACK if replaced else _ADDED):
+        return False
+    inexact = call.argument is not None and call.function in (Aggregate.SUM, Aggregate.AVG)
+    return not (replaced and inexact and call.argument is not None and call.argument.type.is_approximate)
+
+
+def _spelled(call: AggregateCall) -> str:
+    return f"{call.function.value}(DISTINCT ...)" if call.distinct else call.function.value
