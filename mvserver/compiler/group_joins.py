@@ -37,7 +37,7 @@ from mvserver.sql.nodes import position_of
 _MOMENTS = {Aggregate.VAR_POP, Aggregate.VAR_SAMP, Aggregate.STDDEV_POP, Aggregate.STDDEV_SAMP}
 _ADDED = (PLAIN | TIMED) - _MOMENTS
 _TAKEN_BACK = {Aggregate.COUNT_ROWS, Aggregate.COUNT, Aggregate.SUM, Aggregate.AVG}
-_HINT = "Write the groups to a changelog with CREATE CHANGELOG ... AS, and join that."
+_HINT = "Write them to a topic, and join the stream with the changelog over that."
 
 
 def joined_with_groups(
@@ -65,7 +65,7 @@ def joined_with_groups(
         raise without_equality(tree.args["on"])
     by_key = {primary.get(_name(theirs) or ""): mine for mine, theirs in pairs}
     if len(pairs) != count or set(by_key) != set(primary.values()):
-        hint = f"Compare what they are grouped by, all of it and nothing else. {_HINT}"
+        hint = f"Compare all that they are grouped by. {_HINT}"
         raise refused("a join of a stream with groups by anything but their keys", tree, hint)
     keys = tuple(over_side(by_key[str(index)], given) for index in range(count))
     side = JoinSide(with_marks(left.scan), left.where, keys, given)
@@ -136,7 +136,7 @@ def _unsupported(groups: Aggregation) -> Iterator[str]:
     if scan.window is not None or groups.forgetting:
         yield "groups of windows"
     if groups.grouping_sets or not groups.keys:
-        yield "groups of several sets of keys, or of none"
+        yield "groups of several sets of keys or of none"
     if scan.derived is not None:
         yield "groups of joined, combined or aggregated rows"
     if scan.unnests and scan.kind == CHANGELOG:

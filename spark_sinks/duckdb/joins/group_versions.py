@@ -219,8 +219,7 @@ class GroupVersionTables(TemporalTables):
         time = f"greatest(s.e, coalesce(l.e, {NEVER}))"
         added = ", ".join(f"{text} AS {name}" for name, text in self.made.added(signed=self._replaced))
         timed = (
-            f"SELECT s.* EXCLUDE (e), {time} AS e FROM {_SIGNED} s "
-            f"LEFT JOIN {_LAST} l ON {_same('s', 'l', right.keys)}"
+            f"SELECT s.* EXCLUDE (e), {time} AS e FROM {_SIGNED} s LEFT JOIN {_LAST} l ON {_same('s', 'l', right.keys)}"
         )
         fresh = f"SELECT true AS fresh, {keys}, e, max(r) AS r, {added} FROM ({timed}) GROUP BY {keys}, e"
         known = f"SELECT false, {keys}, e, r, {', '.join(names)} FROM {_LAST}"
