@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
@@ -176,6 +177,8 @@ WITH badges AS (SELECT TABLE * FROM jf-badges);
 WITH held AS (SELECT TABLE name, grade FROM people JOIN badges ON badges.holder = people.code);
 INSERT INTO f-inner SELECT STREAM item, name FROM orders JOIN people ON people.code = orders.buyer;
 INSERT INTO f-left SELECT STREAM item, name FROM orders LEFT JOIN people ON people.code = orders.buyer;
+INSERT INTO f-two SELECT STREAM item, name FROM orders
+LEFT JOIN people ON people.code = orders.buyer AND people.name = orders.item;
 INSERT INTO f-right SELECT STREAM item, name FROM people RIGHT JOIN orders ON people.code = orders.buyer;
 INSERT INTO f-swapped SELECT STREAM item, name FROM people JOIN orders ON orders.buyer = people.code WHERE name != 'x';
 INSERT INTO f-counted SELECT TABLE COUNT(*) AS n FROM orders JOIN people ON people.code = orders.buyer GROUP BY name;
@@ -206,15 +209,19 @@ def test_joins_by_fields_that_are_no_keys(
         "jf-orders",
         order("A", "at 5", 5), order("A", "at 15", 15), order("B", "at 15", 16), order("A", "at 35", 35),
         order("B", "at 35", 36), order("A", "at 45", 45), order(None, "nobody", 46), order("C", "other", 47),
+        order(None, None, 48),
     )  # fmt: skip
     broker.put("jf-badges", badge(1, "B", 1, 0), badge(2, "B", 2, 0), badge(3, "Z", 3, 0), badge(4, None, 4, 0))
     server.run("USE STORE k", f"LENSES $${BY_FIELDS}$$")
     met = [(b"A", "at 5", "ann"), (b"A", "at 15", "ann"), (b"A", "at 15", "ben"), (b"A", "at 35", "ben"),
            (b"B", "at 35", "ann"), (b"B", "at 35", "cid")]  # fmt: skip
-    alone = [(b"A", "at 45", None), (b"B", "at 15", None), (None, "nobody", None), (b"C", "other", None)]
+    alone = [(b"A", "at 45", None), (b"B", "at 15", None), (None, "nobody", None), (b"C", "other", None),
+             (None, None, None)]  # fmt: skip
     for target, wanted in (("f-inner", met), ("f-swapped", met), ("f-left", met + alone), ("f-right", met + alone)):
         found = [(key, row["item"], row["name"]) for key, row in broker.records(target, len(wanted))]
         assert sorted(found, key=str) == sorted(wanted, key=str), target
+    keys = Counter(key for key, _ in broker.records("f-two", 9))
+    assert (keys[b'{"buyer":null,"item":"nobody"}'], keys[None]) == (1, 1), "a key of which all is NULL is none"
     broker.rows("f-counted", {b"ann": {"n": 3}, b"ben": {"n": 2}, b"cid": {"n": 1}})
     row = lambda name, grade: {"name": name, "grade": grade}  # noqa: E731
     pairs = {
