@@ -17,18 +17,21 @@ from dataclasses import dataclass, field, replace
 from spark_sinks.duckdb.changes.logs import NEVER
 from spark_sinks.duckdb.joins import join_sides
 from spark_sinks.duckdb.joins.join_sides import EVER
-from spark_sinks.duckdb.joins.temporal_joins import RELEASED, VERSION, TemporalTables
+from spark_sinks.duckdb.joins.temporal_joins import RELEASED, TemporalTables
 from spark_sinks.duckdb.layout import NamedText
 from spark_sinks.duckdb.names import qualified
 from spark_sinks.duckdb.state.state import Measure, StateMeasure
 
 STATE = "s"  # what the names of a state's columns begin with, beside a version's own
 
+_VERSION = ("e BIGINT", "r TIMESTAMPTZ", "deleted BOOLEAN")  # what a version has besides
+
 # Temporary tables, in the order in which they are made.
 _DUE = "mv_due"  # what the mark has passed
 _SIGNED = "mv_signed"  # what it gives to groups, and takes from them
 _LAST = "mv_last"  # the last versions of these groups
-_TEMPORARY = (_DUE, _SIGNED, _LAST)
+_ADDED = "mv_added"  # the versions behind them
+_TEMPORARY = (_DUE, _SIGNED, _LAST, _ADDED)
 
 
 @dataclass(frozen=True)
@@ -77,7 +80,7 @@ class GroupsMade:
 
     def running(self, window: str) -> list[NamedText]:
         """What they come to with all before them."""
-        added = {f"{STATE}n", *(f"{STATE}m{i}" for i, m in enumerate(self.measures) if m.kind in _ADDED)}
+        added = {f"{STATE}n", *(f"{STATE}m{i}" for i, m in enumerate(self.measures) if m.kind in _SUMMED)}
         least = {f"{STATE}m{i}" for i, m in enumerate(self.measures) if m.kind is Measure.MIN}
         return [
             (name, f"({'sum' if name in added else 'min' if name in least else 'max'}({name}) OVER {window})::{kind}")
@@ -85,7 +88,7 @@ class GroupsMade:
         ]
 
 
-_ADDED = (Measure.COUNT, Measure.SUM)
+_SUMMED = (Measure.COUNT, Measure.SUM)
 
 
 @dataclass(frozen=True)
@@ -127,7 +130,7 @@ class GroupVersionTables(TemporalTables):
         contributed = [*self._fed.right.typed, "t BIGINT"]
         arrived = [*contributed, "e BIGINT", "n BIGINT", "r TIMESTAMPTZ", "deleted BOOLEAN"]
         return [
-            *join_sides.create_statements(versions, self._waiting, (*state, *VERSION)),
+            *join_sides.create_statements(versions, self._waiting, (*state, *_VERSION)),
             f"CREATE TABLE {self._arrivals} ({', '.join(arrived)})",
             *([f"CREATE TABLE {qualified(self._rows)} ({', '.join(contributed)})"] if self._replaced else []),
         ]
@@ -136,26 +139,35 @@ class GroupVersionTables(TemporalTables):
         return [
             *self._take_due(),
             *super().close_statements(),
-            self._forget_versions(self.right.keys, _SIGNED),
+            self._forget(),
             *(f"DROP TABLE {name}" for name in _TEMPORARY),
         ]
 
-    def _forget_after_versions(self) -> list[str]:
+    def _forget_versions(self) -> list[str]:
         return []  # with what the mark has passed
 
     def _valid(self) -> str:
         right, names = self.right, [name for name, _ in self.made.columns]
         same = " AND ".join(f"p.{key} = v.{key}" for key in right.keys)
         told = ", ".join(f"v.{name}" for name in (*right.keys, *names, "r", "deleted"))
-        rows = (
-            f"SELECT p.id, {told} FROM {RELEASED} p JOIN {right.qualified} v ON {same} AND v.e <= p.x "
-            "QUALIFY row_number() OVER (PARTITION BY p.id ORDER BY v.t DESC, v.n DESC) = 1"
-        )
+        # A group has one version of a moment: DuckDB finds the last one by sorting both.
+        rows = f"SELECT p.id, {told} FROM {RELEASED} p ASOF JOIN {right.qualified} v ON {same} AND p.x >= v.e"
         inner = ", ".join(f"{text} AS {name}" for name, text in self.made.inner)
         finished = f"SELECT id, r, deleted, {inner} FROM ({rows}) WHERE NOT deleted"
         outputs = ", ".join(f"{text} AS {name}" for name, text in zip(right.columns, self.made.outputs, strict=True))
         having = "" if self.made.having is None else f" WHERE {self.made.having}"
         return f"SELECT {', '.join(['id', 'r', 'deleted', *right.keys, outputs])} FROM ({finished}){having}"
+
+    def _forget(self) -> str:
+        """Of the groups that have changed, the versions that nobody can see any more."""
+        right, keys = self.right, ", ".join(self.right.keys)
+        changed = f"SELECT DISTINCT {keys} FROM {_SIGNED}"
+        last = (
+            f"SELECT {keys}, max(e) AS e FROM {right.qualified} SEMI JOIN ({changed}) USING ({keys}) "
+            f"WHERE e <= {self._horizon} GROUP BY {keys}"
+        )
+        later = f"SELECT 1 FROM ({last}) l WHERE {_same('v', 'l', right.keys)} AND v.e < l.e"
+        return f"DELETE FROM {right.qualified} v WHERE EXISTS ({later})"
 
     # --- versions -------------------------------------------------------------------------------------------------
     def _take_due(self) -> Iterator[str]:
@@ -168,14 +180,17 @@ class GroupVersionTables(TemporalTables):
         else:
             given = ", ".join(self._contributed)
             yield f"CREATE OR REPLACE TEMP TABLE {_SIGNED} AS SELECT {given}, e, r, 1 AS s FROM {_DUE}"
-        right = self.right
-        same = _same("v", "s", right.keys)
-        last = f"PARTITION BY {', '.join(f'v.{key}' for key in right.keys)} ORDER BY v.t DESC, v.n DESC"
+        right, keys = self.right, ", ".join(self.right.keys)
+        changed = f"SELECT DISTINCT {keys} FROM {_SIGNED}"
+        last = f"SELECT {keys}, max(e) AS e FROM {right.qualified} SEMI JOIN ({changed}) USING ({keys}) GROUP BY {keys}"
         yield (
-            f"CREATE OR REPLACE TEMP TABLE {_LAST} AS SELECT v.* FROM {right.qualified} v SEMI JOIN {_SIGNED} s "
-            f"ON {same} QUALIFY row_number() OVER ({last}) = 1"
+            f"CREATE OR REPLACE TEMP TABLE {_LAST} AS SELECT v.* FROM {right.qualified} v "
+            f"JOIN ({last}) l ON {_same('v', 'l', (*right.keys, 'e'))}"
         )
-        yield self._add_versions()
+        yield f"CREATE OR REPLACE TEMP TABLE {_ADDED} AS {self._versions()}"
+        again = f"SELECT 1 FROM {_ADDED} a WHERE {_same('v', 'a', (*right.keys, 'e'))}"
+        yield f"DELETE FROM {right.qualified} v WHERE EXISTS ({again})"
+        yield f"INSERT INTO {right.qualified} BY NAME SELECT * FROM {_ADDED}"
 
     @property
     def _contributed(self) -> tuple[str, ...]:
@@ -211,9 +226,9 @@ class GroupVersionTables(TemporalTables):
             f"QUALIFY row_number() OVER ({last}) = 1 AND NOT deleted"
         )
 
-    def _add_versions(self) -> str:
+    def _versions(self) -> str:
         """A version for each moment at which a group changes. What comes for a time that an idle source had passed
-        is of the time of the last version."""
+        is of the time of the last version, which it replaces."""
         right, names = self.right, [name for name, _ in self.made.columns]
         keys = ", ".join(right.keys)
         time = f"greatest(s.e, coalesce(l.e, {NEVER}))"
@@ -228,11 +243,7 @@ class GroupVersionTables(TemporalTables):
         rows = (
             f"SELECT fresh, {keys}, e, max(r) OVER w AS r, {running} FROM ({fresh} UNION ALL {known}) WINDOW {window}"
         )
-        number = f"(SELECT coalesce(max(n), 0) FROM {right.qualified}) + row_number() OVER (ORDER BY e)"
-        return (
-            f"INSERT INTO {right.qualified} ({keys}, {', '.join(names)}, t, e, n, r, deleted) "
-            f"SELECT {keys}, {', '.join(names)}, e, e, {number}, r, {STATE}n = 0 FROM ({rows}) WHERE fresh"
-        )
+        return f"SELECT {keys}, {', '.join(names)}, e, r, {STATE}n = 0 AS deleted FROM ({rows}) WHERE fresh"
 
 
 def _same(one: str, other: str, columns: Sequence[str]) -> str:

@@ -10,7 +10,6 @@ of that time has it. Versions are then found by what is compared, and hide each 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from spark_sinks.duckdb.changes import logs
@@ -21,7 +20,6 @@ from spark_sinks.duckdb.record_columns import PLACE, RANK
 from spark_sinks.duckdb.state.windows import MARK, source_mark
 
 RELEASED = "mv_released"  # a temporary table: rows of the stream that need wait no longer
-VERSION = ("t BIGINT", "e BIGINT", "n BIGINT", "r TIMESTAMPTZ", "deleted BOOLEAN")  # what a version has besides
 
 
 @dataclass(frozen=True)
@@ -33,7 +31,8 @@ class TemporalTables(MarkedSides):
     residual: str | None = None
 
     def create_statements(self) -> list[str]:
-        return join_sides.create_statements(self, self._waiting, VERSION)
+        versions = ("t BIGINT", "e BIGINT", "n BIGINT", "r TIMESTAMPTZ", "deleted BOOLEAN")
+        return join_sides.create_statements(self, self._waiting, versions)
 
     @property
     def _waiting(self) -> tuple[str, ...]:
@@ -53,7 +52,7 @@ class TemporalTables(MarkedSides):
             *join_sides.carry_statements(side, batch),
             *join_sides.mark_statements(self, index),
             *self.close_statements(),
-            *(self._forget_after_versions() if index == 1 else []),
+            *(self._forget_versions() if index == 1 else []),
             f"DROP TABLE {INCOMING}",
             *logs.trim_statements(self.log),
         ]
@@ -165,18 +164,19 @@ class TemporalTables(MarkedSides):
             f"QUALIFY row_number() OVER (PARTITION BY {each} ORDER BY v.t DESC, v.n DESC) = 1"
         )
 
-    def _forget_after_versions(self) -> list[str]:
-        return [self._forget_versions(self._identity, INCOMING)]
-
-    def _forget_versions(self, identity: Sequence[str], changed: str) -> str:
-        """Of the keys in ``changed``, those that a later version hides from every row that waits or may come."""
-        side = self.right
+    @property
+    def _horizon(self) -> str:
+        """A version that a later one of that time hides is seen by no row that waits or may come."""
         oldest = f"(SELECT min(x) FROM {self.left.qualified})"
-        horizon = f"least({join_sides.least_mark(self, 0)} - {self.kept_us}, {oldest})"
-        same = " AND ".join(f"s.{key} = v.{key}" for key in identity)
-        touched = " AND ".join(f"i.{key} = v.{key}" for key in identity)
-        return (
-            f"DELETE FROM {side.qualified} v WHERE EXISTS (SELECT 1 FROM {changed} i WHERE {touched}) "
+        return f"least({join_sides.least_mark(self, 0)} - {self.kept_us}, {oldest})"
+
+    def _forget_versions(self) -> list[str]:
+        """Of the keys of the batch, those that nobody can see any more."""
+        side = self.right
+        same = " AND ".join(f"s.{key} = v.{key}" for key in self._identity)
+        touched = " AND ".join(f"i.{key} = v.{key}" for key in self._identity)
+        return [
+            f"DELETE FROM {side.qualified} v WHERE EXISTS (SELECT 1 FROM {INCOMING} i WHERE {touched}) "
             f"AND EXISTS (SELECT 1 FROM {side.qualified} s WHERE {same} AND (s.t > v.t OR (s.t = v.t AND s.n > v.n)) "
-            f"AND s.e <= {horizon})"
-        )
+            f"AND s.e <= {self._horizon})"
+        ]
