@@ -6,16 +6,18 @@ can be added up, in the order of time, and over a changelog those that can be ta
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import functools
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from sqlglot import exp
 
 from mvserver import sqlstates
+from mvserver.compiler.capabilities.lookup import call_operator
 from mvserver.compiler.changelog_joins import narrow
 from mvserver.compiler.changelogs import CHANGELOG
 from mvserver.compiler.derived import contributions, derived_scan, with_marks
-from mvserver.compiler.expressions import ColumnReference, Expression, KeyReference, both, renamed
+from mvserver.compiler.expressions import Case, ColumnReference, Expression, KeyReference, both, renamed
 from mvserver.compiler.join_conditions import conditions, over_side, without_equality
 from mvserver.compiler.plans import (
     PLAIN,
@@ -51,8 +53,6 @@ def joined_with_groups(
     tables, given = names
     groups, of_groups = _groups(right, {output.name for output in given})
     _check(groups, tree)
-    if kind is JoinKind.LEFT and not _as_they_are(right):
-        raise refused("a LEFT JOIN of a stream with what is computed of groups", tree, _HINT)
     scope = Scope((*tables, *(over_names(table, of_groups) for table in right.scope.tables)))
     count = len(groups.keys) - groups.further
     primary = {
@@ -72,9 +72,35 @@ def joined_with_groups(
     where = None if right.where is None else renamed(right.where, of_groups)
     residual = None if kind is JoinKind.INNER else rest
     join = GroupJoin(kind, side, contributions(groups), residual, True, groups)
-    word = "join" if kind is JoinKind.INNER else f"{kind.value.lower()} join"
-    scan = derived_scan(f"{left.scan.relation} {word} {right.scan.relation}", join)
-    return Source(scope, scan, both(where, rest if kind is JoinKind.INNER else None))
+    scan = derived_scan(f"{left.scan.relation} {words(kind)} {right.scan.relation}", join)
+    if kind is JoinKind.INNER:
+        return Source(scope, scan, both(where, rest))
+    return Source(seen_where_met(scope, len(tables), (_key_of(groups, primary),), where), scan)
+
+
+def _key_of(groups: Aggregation, primary: Mapping[str, str]) -> Expression:
+    """A column that no group has as NULL which a row can meet."""
+    return next(ColumnReference(each.type, each.name) for each in groups.outputs if each.name in primary)
+
+
+def seen_where_met(scope: Scope, lefts: int, keys: Sequence[Expression], where: Expression | None) -> Scope:
+    """The names of a LEFT JOIN by which a row meets one at most: those behind the first ``lefts`` tables are NULL where
+    it has met none, which the ``keys`` tell, or one that ``where`` leaves out."""
+    met = [call_operator("is not null", (key,)) for key in keys]
+    condition = functools.reduce(lambda one, other: call_operator("and", (one, other)), met)
+    condition = both(condition, where) or condition
+
+    def seen(column: ScopeColumn) -> ScopeColumn:
+        if where is None and len(keys) == 1 and isinstance(column.expression, ColumnReference):
+            return column  # which is NULL by itself
+        return replace(column, expression=Case(column.type, ((condition, column.expression),), None))
+
+    tables = (replace(table, columns=tuple(map(seen, table.columns))) for table in scope.tables[lefts:])
+    return Scope((*scope.tables[:lefts], *tables))
+
+
+def words(kind: JoinKind) -> str:
+    return "join" if kind is JoinKind.INNER else f"{kind.value.lower()} join"
 
 
 def _name(node: Expression) -> str | None:
@@ -102,12 +128,6 @@ def free_names(source: Source, names: Iterable[str], taken: set[str]) -> dict[st
         found[name] = free
         taken = {*taken, free}
     return found
-
-
-def _as_they_are(source: Source) -> bool:
-    """Whether its columns are those of the groups, and all groups are in it."""
-    columns = (column.expression for table in source.scope.tables for column in table.columns)
-    return source.where is None and all(isinstance(each, ColumnReference) for each in columns)
 
 
 def over_names(table: ScopeTable, names: dict[str, str]) -> ScopeTable:

@@ -9,6 +9,7 @@ from mvserver.compiler.changelog_joins import nullable_key
 from mvserver.compiler.compile import compile_select
 from mvserver.compiler.derived import has_marks, scans
 from mvserver.compiler.explain import explain
+from mvserver.compiler.expressions import Case
 from mvserver.compiler.lower_spark import lower as lower_spark
 from mvserver.compiler.plans import (
     Aggregate,
@@ -19,6 +20,7 @@ from mvserver.compiler.plans import (
     Groups,
     IntervalJoin,
     JoinKind,
+    Projection,
     ScanColumn,
     TemporalJoin,
     UnionAll,
@@ -164,6 +166,23 @@ def test_what_is_computed_of_groups_is_computed_of_the_joined_rows() -> None:
     )
     assert isinstance(plan.scan.derived, GroupJoin)
     assert [output.name for output in plan.scan.derived.groups.outputs] == ["p.0.a0"]
+
+
+@pytest.mark.parametrize(
+    "right",
+    [
+        "(SELECT id, upper(count(*)::text) AS n FROM paid GROUP BY id) p",
+        "(SELECT id, count(*) AS n FROM paid GROUP BY id HAVING upper(count(*)::text) <> 'x') p",
+        "(SELECT p.id, c.land AS n FROM people p JOIN cities c ON p.city = c.name) p",
+        "(SELECT p.id, c.land AS n FROM people p LEFT JOIN cities c ON p.city = c.name WHERE size > 2) p",
+    ],
+)
+def test_a_row_that_meets_nothing_shows_nothing_computed(right: str) -> None:
+    plan = compiled(f"SELECT o.x, p.n FROM orders o LEFT JOIN {right} ON o.id = p.id")
+    assert isinstance(plan.scan.derived, TemporalJoin)
+    assert plan.where is None, "all rows of the stream are there"
+    assert isinstance(plan, Projection)
+    assert isinstance(plan.outputs[1].expression, Case)
 
 
 def test_joined_changelogs_on_the_right_are_joined_one_by_one() -> None:
@@ -313,6 +332,7 @@ MADE_HINT = (
     "Write them to a topic, and join the stream with the changelog over that.",
     "Compare all that they are grouped by. Write them to a topic, and join the stream with the changelog over that.",
     "Join the stream with the changelogs themselves, one after the other.",
+    "Compare the whole primary keys: each row of the stream then meets one row at most.",
 )
 REFUSED = [
     (_JOIN.format("JOIN", "ON o.id = p.id"), "0A000", "a join of two streams without WITHIN is not supported",
@@ -357,8 +377,6 @@ REFUSED = [
              "aggregate max over rows that may be replaced is not supported in groups that a stream is joined with", 0),
             ("", "land, sum(size::double) AS n FROM cities GROUP BY land", "o.x::text = q.land",
              "aggregate sum over rows that may be replaced is not supported in groups that a stream is joined with", 0),
-            ("LEFT", "id, upper(count(*)::text) AS n FROM paid GROUP BY id", "o.id = q.id",
-             "a LEFT JOIN of a stream with what is computed of groups is not supported in a continuous query", 0),
             ("", "id, count(*) AS n FROM paid GROUP BY id", "o.id = q.n",
              "a join of a stream with groups by anything but their keys is not supported in a continuous query", 1),
             ("", "id, x, count(*) AS n FROM orders GROUP BY id, x", "o.id = q.id",
@@ -374,9 +392,9 @@ REFUSED = [
              "query", 0),
             ("", "p.id FROM people p FULL JOIN cities c ON p.city = c.name", "o.id = q.id",
              "a join of a stream with a FULL JOIN of changelogs is not supported in a continuous query", 2),
-            ("LEFT", "p.id FROM people p JOIN cities c ON p.city = c.name", "o.id = q.id",
+            ("LEFT", "p.id, p.city FROM people p JOIN cities c ON p.city = c.name", "o.x::text = q.city",
              "a LEFT JOIN of a stream with changelogs that are joined by INNER or filtered is not supported in a "
-             "continuous query", 2),
+             "continuous query", 3),
             ("", "p.id, c.land FROM people p LEFT JOIN cities c ON p.city = c.name", "o.x::text = q.land",
              "such a condition of a join of a stream with joined changelogs is not supported in a continuous query", 2),
         )
