@@ -27,10 +27,10 @@ STATE = "s"  # what the names of a state's columns begin with, beside a version'
 _VERSION = ("e BIGINT", "r TIMESTAMPTZ", "deleted BOOLEAN")  # what a version has besides
 
 # Temporary tables, in the order in which they are made.
-_DUE = "mv_due"  # what the mark has passed
-_SIGNED = "mv_signed"  # what it gives to groups, and takes from them
-_LAST = "mv_last"  # the last versions of these groups
-_ADDED = "mv_added"  # the versions behind them
+_DUE = "mv_version_due"  # what the mark has passed
+_SIGNED = "mv_version_signed"  # what it gives to groups, and takes from them
+_LAST = "mv_version_last"  # the last versions of these groups
+_ADDED = "mv_versions"  # the versions behind them
 _TEMPORARY = (_DUE, _SIGNED, _LAST, _ADDED)
 
 
