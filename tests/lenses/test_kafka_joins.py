@@ -279,6 +279,7 @@ INSERT INTO m-at-home SELECT STREAM item, land FROM orders LEFT JOIN homes;
 INSERT INTO m-living SELECT STREAM item, n FROM orders LEFT JOIN living ON orders.town = living._key;
 INSERT INTO m-homes SELECT STREAM item, name, land FROM orders JOIN homes;
 INSERT INTO m-towns SELECT TABLE COUNT(*) AS n, SUM(s) AS s FROM orders JOIN paid GROUP BY town;
+INSERT INTO m-cities SELECT TABLE COUNT(*) AS n FROM people GROUP BY city;
 """
 
 
@@ -337,6 +338,7 @@ def test_streams_meet_tables_that_the_program_makes(
     wanted["m-at-home"] = {**nothing, **{item: row[1:] for item, row in wanted["m-homes"].items()}}
     check_made(broker, wanted)
     broker.rows("m-towns", {b"Bonn": {"n": 4, "s": 35}, b"Kiel": {"n": 3, "s": 31}})
+    broker.rows("m-cities", {b"Kiel": {"n": 1}})
     # what comes while the server is killed
     broker.put("jm-pays", pay(b"u1", 10, 40))
     server.kill()
