@@ -143,3 +143,15 @@ def test_a_group_without_rows_is_gone(tmp_path: Path) -> None:
     world.commit(0, [Row(5, "b", 40, "0")])
     world.take()
     assert sorted(world.read, key=str) == [(0, 7), (1, 15), (2, 8), (3, None), (4, None), (5, 9)]
+
+
+def test_groups_of_which_nothing_is_read(tmp_path: Path) -> None:
+    """They decide which rows of the stream are there."""
+    log = Log("v_1_join_log", ("BIGINT", "TIMESTAMPTZ"), "log")
+    left = Side("v_1_join_left", ("VARCHAR",), ("BIGINT",), False)
+    right = Side("v_1_join_right", ("VARCHAR",), (), False, 0, 1_000_000)
+    made = GroupsMade((), (), (), (), (("k0", "k0"), ("a0", "sn")), (), "a0 > 1")
+    world = World(tmp_path, GroupVersionTables(left, right, "v_1_join_marks", log, KEPT, made=made), bare=(1,))
+    world.commit(1, [Row(7, "a", 0, "0"), Row(8, "a", 10, "0"), Row(9, None, END, "0")])
+    world.commit(0, [Row(1, "a", 5, "0"), Row(2, "a", 15, "0")])
+    assert world.count("v_1_join_log") == 1

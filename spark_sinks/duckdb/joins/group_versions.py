@@ -154,9 +154,9 @@ class GroupVersionTables(TemporalTables):
         rows = f"SELECT p.id, {told} FROM {RELEASED} p ASOF JOIN {right.qualified} v ON {same} AND p.x >= v.e"
         inner = ", ".join(f"{text} AS {name}" for name, text in self.made.inner)
         finished = f"SELECT id, r, deleted, {inner} FROM ({rows}) WHERE NOT deleted"
-        outputs = ", ".join(f"{text} AS {name}" for name, text in zip(right.columns, self.made.outputs, strict=True))
+        outputs = (f"{text} AS {name}" for name, text in zip(right.columns, self.made.outputs, strict=True))
         having = "" if self.made.having is None else f" WHERE {self.made.having}"
-        return f"SELECT {', '.join(['id', 'r', 'deleted', *right.keys, outputs])} FROM ({finished}){having}"
+        return f"SELECT {', '.join(['id', 'r', 'deleted', *right.keys, *outputs])} FROM ({finished}){having}"
 
     def _forget(self) -> str:
         """Of the groups that have changed, the versions that nobody can see any more."""
