@@ -32,11 +32,12 @@ def joined(relation: str, keys: Sequence[str], start: str, end: str, passing: st
     by = ", ".join(keys)
     partition = f"PARTITION BY {by} " if by else ""
     of_island = f"PARTITION BY {', '.join([*keys, 'island'])}"
-    reached = f"max({end}) OVER ({partition}ORDER BY {start} ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)"
+    by_start = f"{partition}ORDER BY {start}"
+    reached = f"max({end}) OVER ({by_start} ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)"
     return (
         f"(SELECT * EXCLUDE (island, begins) REPLACE (min({start}) OVER ({of_island}) AS {start}, "
         f"max({end}) OVER ({of_island}) AS {end}) FROM ("
-        f"SELECT *, sum(begins) OVER ({partition}ORDER BY {start}, begins DESC ROWS UNBOUNDED PRECEDING) AS island FROM ("
+        f"SELECT *, sum(begins) OVER ({by_start}, begins DESC ROWS UNBOUNDED PRECEDING) AS island FROM ("
         f"SELECT *, CASE WHEN {start} <= {reached} THEN 0 ELSE 1 END AS begins FROM {relation} WHERE {passing})))"
     )
 
