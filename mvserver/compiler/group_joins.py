@@ -145,7 +145,7 @@ def _check(groups: Aggregation, tree: exp.Join) -> None:
             raise SqlError(
                 sqlstates.FEATURE_NOT_SUPPORTED,
                 f"aggregate {_spelled(call)} over {word} is not supported in groups that a stream is joined with",
-                detail="Such a group is made again for each time that the stream asks for.",
+                detail="A version of the group would have to keep all of its values.",
                 hint=_HINT,
                 position=position_of(tree),
             )
