@@ -55,6 +55,13 @@ def _met_once(side: JoinSide) -> bool:
     return set(side.scan.primary_key) <= {_key_column(side.scan, narrow(key)) for key in side.keys}
 
 
+def key_tells_rows(side: JoinSide) -> bool:
+    """Whether a side's keys are the primary key of its scan, each column of it once."""
+    columns = [narrow(key) for key in side.keys]
+    names = [each.name for each in columns if isinstance(each, ColumnReference)]
+    return sorted(names) == sorted(side.scan.primary_key) and len(names) == len(columns)
+
+
 def narrow(key: Expression) -> Expression:
     """Without a cast to a wider type that has all values of the narrow one."""
     if isinstance(key, Cast) and key.operand.type.is_integer and (key.type.is_integer or key.type.kind is Kind.DECIMAL):

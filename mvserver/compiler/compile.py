@@ -11,7 +11,7 @@ from mvserver.compiler.lower_duckdb import lower as lower_duckdb
 from mvserver.compiler.lower_spark import lower as lower_spark
 from mvserver.compiler.lower_spark import spark_type
 from mvserver.compiler.own_functions import NoFunctions, OwnFunctions, known
-from mvserver.compiler.plans import Aggregation, ContinuousPlan, Output, Projection
+from mvserver.compiler.plans import Aggregation, ContinuousPlan, GroupJoin, Output, Projection
 from mvserver.compiler.shape import RelationShape, Resolve
 from mvserver.compiler.source_properties import STATE_TTL, query_properties
 from mvserver.compiler.sources import Names, plan_select
@@ -55,8 +55,11 @@ def check_lowering(plan: ContinuousPlan) -> None:
         lower_spark(expression, identifier)
     for output in plan.outputs:
         spark_type(output.type)
-    for side in () if plan.scan.derived is None else plan.scan.derived.sides:
+    join = plan.scan.derived
+    for side in () if join is None else join.sides:
         check_lowering(side.plan)
+    if isinstance(join, GroupJoin):
+        check_lowering(join.groups)
 
 
 __all__ = [

@@ -10,14 +10,28 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
+from mvserver.compiler.capabilities.keys import normalized_key
 from mvserver.compiler.expressions import (
     AggregateReference,
+    Case,
     ColumnReference,
     Expression,
+    Literal,
     walk,
     with_children,
 )
-from mvserver.compiler.plans import Aggregation, ContinuousPlan, Derived, Groups, JoinSide, Scan, ScanColumn
+from mvserver.compiler.plans import (
+    AggregateCall,
+    Aggregation,
+    ContinuousPlan,
+    Derived,
+    GroupJoin,
+    Groups,
+    JoinSide,
+    Output,
+    Scan,
+    ScanColumn,
+)
 from mvserver.sql import types as t
 
 EVENT_TIME = "rowtime"  # a column of every derived scan beside those of the user, whose names have a dot
@@ -95,6 +109,10 @@ def _pruned_scan(scan: Scan, wanted: frozenset[str]) -> Scan:
     kept = tuple(column for column in scan.columns if column.name in (given if scan.kind == "stream" else wanted))
     if isinstance(join, Groups):
         return replace(scan, columns=kept, derived=Groups(_pruned_groups(join.plan, wanted)))
+    if isinstance(join, GroupJoin):
+        groups = _pruned_groups(join.groups, given)
+        sides = replace(join, left=_pruned_side(join.left, given), right=contributions(groups), groups=groups)
+        return replace(scan, columns=kept, derived=sides)
     return replace(scan, columns=kept, derived=join.with_sides([_pruned_side(side, given) for side in join.sides]))
 
 
@@ -102,6 +120,26 @@ def _pruned_side(side: JoinSide, wanted: frozenset[str]) -> JoinSide:
     outputs = tuple(output for output in side.outputs if output.name in wanted)
     read = _expressions(replace(side, outputs=outputs).plan)
     return replace(side, outputs=outputs, scan=_pruned_scan(side.scan, _columns_of(read)))
+
+
+def contributions(groups: Aggregation) -> JoinSide:
+    """What each record gives to the groups: their keys, the arguments of the aggregates, and keys that are functions of
+    others."""
+    count = len(groups.keys) - groups.further
+    found = dict.fromkeys(each for call in groups.aggregates if (each := contributed(call)) is not None)
+    named = [(f"argument {i}", each) for i, each in enumerate(found)]
+    named += [(f"further key {i}", normalized_key(each)) for i, each in enumerate(groups.keys[count:])]
+    outputs = tuple(Output(name, each.type, each) for name, each in named)
+    keys = tuple(normalized_key(key) for key in groups.keys[:count])
+    return JoinSide(groups.scan, groups.where, keys, outputs)
+
+
+def contributed(call: AggregateCall) -> Expression | None:
+    """What an aggregate takes of a record; None where it only counts them."""
+    if call.filter is None:
+        return call.argument
+    argument = Literal(t.INTEGER, 1) if call.argument is None else call.argument
+    return Case(argument.type, ((call.filter, argument),), None)
 
 
 def _pruned_groups(plan: Aggregation, wanted: frozenset[str]) -> Aggregation:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from mvserver.compiler.capabilities.spark_text import identifier
 from mvserver.compiler.lower_spark import lower as lower_spark
-from mvserver.compiler.plans import ChangelogJoin, IntervalJoin, JoinSide, Projection, TemporalJoin, UnionAll
+from mvserver.compiler.plans import ChangelogJoin, GroupJoin, IntervalJoin, JoinSide, Projection, TemporalJoin, UnionAll
 from mvserver.compiler.render import render
 from mvserver.compiler.windows import length
 
@@ -24,6 +24,12 @@ def join_lines(join: IntervalJoin | TemporalJoin | ChangelogJoin | UnionAll, bel
     elif isinstance(join, ChangelogJoin):
         lines = [f"  {join.kind.value} JOIN of the current rows, by DuckDB"]
         lines.append(f"    Key: {', '.join(column.name for column in join.key)}")
+    elif isinstance(join, GroupJoin):
+        lines = [f"  {join.kind.value} JOIN with the group as of the event time, by DuckDB"]
+        lines.append("    Event time: that of the left row")
+        lines += [f"    {each.name} {each.type} = {render(each.expression)}" for each in join.groups.outputs]
+        lines += [f"    agg{i}: {call.function.value}" for i, call in enumerate(join.groups.aggregates)]
+        lines += [] if join.groups.having is None else [f"    Having: {render(join.groups.having)}"]
     else:
         rows = "the version" if join.by_key else "all versions"
         lines = [f"  {join.kind.value} JOIN with {rows} valid at the event time, by DuckDB"]

@@ -6,7 +6,7 @@ table (``mvserver.compiler.capabilities``), never an engine's function.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from decimal import Decimal
 
@@ -102,6 +102,13 @@ def with_children(node: Expression, change: Callable[[Expression], Expression]) 
             otherwise=change(node.otherwise) if node.otherwise is not None else None,
         )
     return node
+
+
+def renamed(node: Expression, names: Mapping[str, str]) -> Expression:
+    """The same over columns that have other names."""
+    if isinstance(node, ColumnReference):
+        return replace(node, name=names[node.name])
+    return with_children(node, lambda part: renamed(part, names))
 
 
 def by_place(node: Expression, names: Iterable[str]) -> Expression:

@@ -10,10 +10,12 @@ from sqlglot import exp
 from mvserver import limits, sqlstates
 from mvserver.compiler import lower_duckdb
 from mvserver.compiler.binder import Binder
-from mvserver.compiler.changelog_joins import changelog_join, narrow
+from mvserver.compiler.chained_changelogs import joined_one_by_one
+from mvserver.compiler.changelog_joins import changelog_join, key_tells_rows
 from mvserver.compiler.changelogs import CHANGELOG
 from mvserver.compiler.derived import derived_scan, with_marks
 from mvserver.compiler.expressions import ColumnReference, Literal
+from mvserver.compiler.group_joins import joined_with_groups
 from mvserver.compiler.intervals import parts_of
 from mvserver.compiler.join_conditions import conditions, over_side, without_equality
 from mvserver.compiler.plans import (
@@ -43,6 +45,13 @@ def joined(left: Source, right: Source, join: exp.Join) -> Source:
         _check_union(source, join)
         _check_unnested(source, join)
     check_names(left.scope, right.scope, join)
+    made = _AS_OF.get(type(right.scan.derived)) if _is_mixed(left, right) else None
+    if made is not None:
+        _check_temporal(kind, join)
+        tables, (given,) = _joined_tables((left.scope,))
+        found = made(kind, left, right, (tables, given), join)
+        _check_residual_of(found.scan, join)
+        return found
     changelogs = left.scan.kind == right.scan.kind == CHANGELOG
     temporal = right.scan.kind == CHANGELOG and not changelogs
     if changelogs:
@@ -66,13 +75,20 @@ def joined(left: Source, right: Source, join: exp.Join) -> Source:
         derived = changelog_join(kind, sides[0], sides[1], residual)
     elif temporal:
         _check_temporal(kind, join)
-        derived = TemporalJoin(kind, sides[0], sides[1], residual, _is_primary(right.scan, sides[1]))
+        derived = TemporalJoin(kind, sides[0], sides[1], residual, key_tells_rows(sides[1]))
     else:
         derived = IntervalJoin(kind, sides[0], sides[1], residual, within)
-    if derived.residual is not None:
-        _check_residual(derived, join)
     scan = derived_scan(_relation(derived), derived, derived.key if isinstance(derived, ChangelogJoin) else None)
+    _check_residual_of(scan, join)
     return Source(scope, scan, rest if kind is JoinKind.INNER else None)
+
+
+_AS_OF = {Groups: joined_with_groups, ChangelogJoin: joined_one_by_one}
+"""By what makes the rows of a changelog, how a stream is joined with it as of event time."""
+
+
+def _is_mixed(left: Source, right: Source) -> bool:
+    return left.scan.kind != CHANGELOG and right.scan.kind == CHANGELOG
 
 
 def _relation(join: IntervalJoin | TemporalJoin | ChangelogJoin) -> str:
@@ -115,13 +131,6 @@ def _derived_scans(scan: Scan) -> Iterator[Scan]:
 
 def _check_mixed(left: Source, right: Source, join: exp.Join) -> None:
     """A stream with a changelog: as of event time, which only records have."""
-    for scan in (left.scan, right.scan):
-        if scan.kind == CHANGELOG and isinstance(scan.derived, Groups):
-            hint = "Join first, and aggregate the joined rows; or join the views in the SELECT that reads them."
-            raise refused("a join of a stream with a sub-query that aggregates", join, hint)
-        if scan.kind == CHANGELOG and scan.derived is not None:
-            hint = "Join the stream with the changelogs themselves, one after the other."
-            raise refused("a join of a stream with a sub-query that joins changelogs", join, hint)
     if left.scan.kind == CHANGELOG:
         hint = "Swap the two sides: each row of the stream is joined with the version valid at its event time."
         raise refused("a join of a changelog with a stream on its right side", join, hint)
@@ -145,13 +154,6 @@ def _primary_key(scan: Scan, outputs: Sequence[Output]) -> Mapping[str, str]:
         for name, found in columns.items()
         if isinstance(found, ColumnReference) and found.name in scan.primary_key
     }
-
-
-def _is_primary(scan: Scan, side: JoinSide) -> bool:
-    """Whether a side's keys are the primary key of its scan, each column of it once."""
-    columns = [narrow(key) for key in side.keys]
-    names = [each.name for each in columns if isinstance(each, ColumnReference)]
-    return sorted(names) == sorted(scan.primary_key) and len(names) == len(columns)
 
 
 def _check_temporal(kind: JoinKind, join: exp.Join) -> None:
@@ -207,8 +209,11 @@ def _within(join: exp.Join) -> int:
     return within
 
 
-def _check_residual(join: IntervalJoin | TemporalJoin | ChangelogJoin, tree: exp.Join) -> None:
-    assert join.residual is not None  # noqa: S101 - asked for one that has it
+def _check_residual_of(scan: Scan, tree: exp.Join) -> None:
+    join = scan.derived
+    assert isinstance(join, IntervalJoin | TemporalJoin | ChangelogJoin)  # noqa: S101 - a join's
+    if join.residual is None:
+        return
     try:
         lower_duckdb.lower(join.numbered(join.residual), key=str, aggregate=str)
     except SqlError as error:
@@ -223,8 +228,8 @@ def _check_residual(join: IntervalJoin | TemporalJoin | ChangelogJoin, tree: exp
 
 
 # --- names ----------------------------------------------------------------------------------------------------------
-def _joined_tables(scopes: tuple[Scope, Scope]) -> tuple[tuple[ScopeTable, ...], list[tuple[Output, ...]]]:
-    """The tables of both sides over the joined rows, and for each side the columns that it gives them."""
+def _joined_tables(scopes: Sequence[Scope]) -> tuple[tuple[ScopeTable, ...], list[tuple[Output, ...]]]:
+    """The tables of the sides over the joined rows, and for each side the columns that it gives them."""
     tables: list[ScopeTable] = []
     outputs: list[tuple[Output, ...]] = []
     taken: set[str] = set()

@@ -272,6 +272,19 @@ class TemporalJoin(_Join):
 
 
 @dataclass(frozen=True)
+class GroupJoin(TemporalJoin):
+    """Stream with groups: each row of the stream, and its group as it was at its event time. The right side is what the
+    records of the groups' source give to them (``contributions``); their keys are compared, and their outputs are
+    columns of the joined rows."""
+
+    groups: Aggregation
+
+    @property
+    def outputs(self) -> tuple[Output, ...]:
+        return (*self.left.outputs, *self.groups.outputs)
+
+
+@dataclass(frozen=True)
 class ChangelogJoin(_Join):
     """Changelog with changelog: the current rows of both. Its rows are a changelog, told apart by the columns ``key``
     of the joined rows."""

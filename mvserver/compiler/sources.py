@@ -111,7 +111,9 @@ def _source(select: exp.Expression, names: Names) -> Source:
             source = unnested(source, join, Alias(*_alias(join.this.args.get("alias"))))
             continue
         other = _item(join.this, names)
-        if other.scan.kind == CHANGELOG:  # of use from its beginning: the rows that it has now
+        if other.scan.kind == CHANGELOG or _is_current(
+            source, other
+        ):  # of use from its beginning: the rows that it has now
             other = _item(join.this, replace(names, default_starting="earliest"))
         source, other = (_with_changes(each, join) for each in (source, other))
         if source.scan.window is not None or other.scan.window is not None:
@@ -120,6 +122,12 @@ def _source(select: exp.Expression, names: Names) -> Source:
             raise refused(what, join, "Join the streams first, or join the views where you read them.")
         source = joined(source, other, join)
     return source
+
+
+def _is_current(source: Source, other: Source) -> bool:
+    """Whether it is a changelog that something is joined with, or the groups that a stream is."""
+    of_stream = source.aggregation is None and source.scan.kind != CHANGELOG
+    return other.scan.kind == CHANGELOG or (other.aggregation is not None and of_stream)
 
 
 def _with_changes(source: Source, join: exp.Join) -> Source:

@@ -8,11 +8,12 @@ from dataclasses import dataclass, replace
 
 from mvserver import limits
 from mvserver.compiler import lower_duckdb
-from mvserver.compiler.changelogs import CHANGELOG
+from mvserver.compiler.changelogs import CHANGELOG, over_changelog
 from mvserver.compiler.derived import EVENT_TIME, has_marks
 from mvserver.compiler.plans import (
     ChangelogJoin,
     Derived,
+    GroupJoin,
     Groups,
     GroupsSide,
     IntervalJoin,
@@ -22,13 +23,14 @@ from mvserver.compiler.plans import (
     TemporalJoin,
     UnionAll,
 )
-from mvserver.views.finishing import group_log
+from mvserver.views.finishing import group_log, groups_made
 from mvserver.views.same_transaction_groups import along
 from mvserver.views.targets import Target, target_of, until_closed
 from spark_sinks.duckdb.changes.changelog import RetractedState
 from spark_sinks.duckdb.changes.group_logs import GroupTables
 from spark_sinks.duckdb.changes.logs import Log, low_table
 from spark_sinks.duckdb.joins.changelog_joins import ChangelogTables
+from spark_sinks.duckdb.joins.group_versions import GroupVersionTables
 from spark_sinks.duckdb.joins.interval_joins import IntervalTables
 from spark_sinks.duckdb.joins.join_sides import FeedState, JoinTables, Side
 from spark_sinks.duckdb.joins.temporal_joins import TemporalTables
@@ -127,13 +129,18 @@ def _tables(target: Target, join: Derived, side_ids: Sequence[str], table: str, 
         given = tuple(places[column.name] for column in scan.columns)
         left, right = _keeping_rows(left, join.left), _keeping_rows(right, join.right)
         return ChangelogTables(left, right, log, given, residual)
-    if not join.by_key:
+    if isinstance(join, GroupJoin):
+        right = replace(right, types=tuple(lower_duckdb.duckdb_type(output.type) for output in join.groups.outputs))
+    if not join.by_key or (over_changelog(join.right.plan) and isinstance(join, GroupJoin)):
         right = replace(right, primary_types=_primary_types(join.right))
     if right.idle_us is None:
         right = replace(right, idle_us=limits.TEMPORAL_JOIN_IDLE_MS * 1000)
     if marked and not isinstance(target.state, FeedState):  # under a window, whose watermark waits for all partitions
         left = replace(left, watched=side_ids[0])
-    return TemporalTables(left, right, marks, log, limits.TEMPORAL_JOIN_KEPT_MS * 1000, residual)
+    kept_us = limits.TEMPORAL_JOIN_KEPT_MS * 1000
+    if isinstance(join, GroupJoin):
+        return GroupVersionTables(left, right, marks, log, kept_us, residual, made=groups_made(join))
+    return TemporalTables(left, right, marks, log, kept_us, residual)
 
 
 def _side(

@@ -7,11 +7,12 @@ from dataclasses import replace
 
 from mvserver.compiler import lower_duckdb
 from mvserver.compiler.changelogs import CHANGE_KIND, over_changelog, result_key
+from mvserver.compiler.derived import contributed
 from mvserver.compiler.expressions import AggregateReference, KeyReference
-from mvserver.compiler.plans import TIMED, Aggregate, AggregateCall, Aggregation, Output, Projection
+from mvserver.compiler.plans import TIMED, Aggregate, AggregateCall, Aggregation, GroupJoin, Output, Projection
 from mvserver.quoting import quoted
 from mvserver.views.measures import MOMENTS, ORDERED, MeasureCall, index_of, measures_of, values_of
-from mvserver.views.targets import Target
+from mvserver.views.targets import Target, target_of
 from spark_sinks.duckdb.changes.capture import CHANGED_KEYS
 from spark_sinks.duckdb.changes.change_outbox import ChangeOutbox
 from spark_sinks.duckdb.changes.changelog import KeyedRows, RetractedState
@@ -20,6 +21,7 @@ from spark_sinks.duckdb.changes.logs import Log
 from spark_sinks.duckdb.changes.sent_rows import SentRows
 from spark_sinks.duckdb.history.log import LoggedView
 from spark_sinks.duckdb.history.telling_merge import OLD, ShownGroups, ShownRow, is_told
+from spark_sinks.duckdb.joins.group_versions import STATE, GroupsMade
 from spark_sinks.duckdb.layout import Finishing, NamedText, ViewLayout
 from spark_sinks.duckdb.names import qualified
 from spark_sinks.duckdb.state.state import AppendState, StateMeasure, UpsertState, average_exact, source_text, variance
@@ -99,6 +101,34 @@ def group_log(target: Target, log: Log, window_end: int | None) -> GroupLog:
     texts = [*keys, *_outputs(plan), f"make_timestamptz(({time})::BIGINT)"]
     columns = [f"{text} AS {name}" for text, name in zip(texts, log.columns, strict=True)]
     return GroupLog(log, _groups(plan, target, columns), _groups(plan, target, columns, _changed(keys)))
+
+
+def groups_made(join: GroupJoin) -> GroupsMade:
+    """The groups that a stream is joined with: how their versions are made and finished."""
+    groups, side = join.groups, join.right
+    target = target_of("", "", "groups", groups)
+    places = {output.expression: i for i, output in enumerate(side.outputs)}
+    further = tuple(range(len(side.outputs) - groups.further, len(side.outputs)))
+
+    def argument(call: AggregateCall) -> str:
+        given = contributed(call)
+        assert given is not None  # noqa: S101 - only COUNT(*) has none, and no measure
+        column = f"v{places[given]}"
+        if call.function not in TIMED:
+            return column
+        return f"CASE WHEN {column} IS NOT NULL AND t IS NOT NULL THEN {{'t': t, 'v': {column}}} END"
+
+    keys = [(key, key) for key in map(_KEY, range(len(side.keys)))]
+    keys += [(_KEY(len(side.keys) + i), f"{STATE}f{i}") for i in range(groups.further)]
+    return GroupsMade(
+        types=tuple(lower_duckdb.duckdb_type(output.type) for output in side.outputs),
+        measures=tuple(each.measure for each in target.calls),
+        arguments=tuple(argument(each.call) for each in target.calls),
+        further=further,
+        inner=(*keys, *((_AGGREGATE(i), _finish(groups, target, c, STATE)) for i, c in enumerate(groups.aggregates))),
+        outputs=tuple(_outputs(groups)),
+        having=None if groups.having is None else lower_duckdb.lower(groups.having, _KEY, _AGGREGATE),
+    )
 
 
 def change_outbox(target: Target) -> ChangeOutbox:

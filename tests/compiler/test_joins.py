@@ -9,14 +9,18 @@ from mvserver.compiler.changelog_joins import nullable_key
 from mvserver.compiler.compile import compile_select
 from mvserver.compiler.derived import has_marks, scans
 from mvserver.compiler.explain import explain
+from mvserver.compiler.expressions import Case
 from mvserver.compiler.lower_spark import lower as lower_spark
 from mvserver.compiler.plans import (
+    Aggregate,
     Aggregation,
     ChangelogJoin,
     ContinuousPlan,
+    GroupJoin,
     Groups,
     IntervalJoin,
     JoinKind,
+    Projection,
     ScanColumn,
     TemporalJoin,
     UnionAll,
@@ -136,6 +140,71 @@ def test_a_changelog_on_the_right_is_joined_as_of_event_time() -> None:
     assert join.residual is not None
     assert plan.scan.kind == "stream", "its rows are only added"
     assert "  LEFT JOIN with the version valid at the event time, by DuckDB" in explain(plan)
+
+
+def test_groups_on_the_right_are_joined_as_of_event_time() -> None:
+    plan = compiled(
+        "SELECT o.x, p.n FROM orders o LEFT JOIN (SELECT upper(city) AS u, city, count(*) AS n, sum(id) AS s "
+        "FROM people WHERE id > 1 GROUP BY city HAVING count(*) > 2) p ON o.x::text = p.city AND x > p.n"
+    )
+    join = plan.scan.derived
+    assert isinstance(join, GroupJoin)
+    assert (join.kind, len(join.right.keys), join.residual is None) == (JoinKind.LEFT, 1, False)
+    assert [output.name for output in join.groups.outputs] == ["p.2.n"], "what nobody reads is not made"
+    assert [call.function for call in join.groups.aggregates] == [Aggregate.COUNT_ROWS]
+    assert [output.name for output in join.right.outputs] == ["further key 0"]
+    assert join.right.where is not None
+    assert plan.scan.kind == "stream"
+    lines = explain(plan)
+    assert "  LEFT JOIN with the group as of the event time, by DuckDB" in lines
+    assert "    Having: (agg0 > 2)" in lines
+
+
+def test_what_is_computed_of_groups_is_computed_of_the_joined_rows() -> None:
+    plan = compiled(
+        "SELECT p.n FROM orders o JOIN (SELECT id, upper(count(*)::text) AS n FROM paid GROUP BY id) p ON o.id = p.id"
+    )
+    assert isinstance(plan.scan.derived, GroupJoin)
+    assert [output.name for output in plan.scan.derived.groups.outputs] == ["p.0.a0"]
+
+
+@pytest.mark.parametrize(
+    "right",
+    [
+        "(SELECT id, upper(count(*)::text) AS n FROM paid GROUP BY id) p",
+        "(SELECT id, count(*) AS n FROM paid GROUP BY id HAVING upper(count(*)::text) <> 'x') p",
+        "(SELECT p.id, c.land AS n FROM people p JOIN cities c ON p.city = c.name) p",
+        "(SELECT p.id, c.land AS n FROM people p LEFT JOIN cities c ON p.city = c.name WHERE size > 2) p",
+    ],
+)
+def test_a_row_that_meets_nothing_shows_nothing_computed(right: str) -> None:
+    plan = compiled(f"SELECT o.x, p.n FROM orders o LEFT JOIN {right} ON o.id = p.id")
+    assert isinstance(plan.scan.derived, TemporalJoin)
+    assert plan.where is None, "all rows of the stream are there"
+    assert isinstance(plan, Projection)
+    assert isinstance(plan.outputs[1].expression, Case)
+
+
+def test_joined_changelogs_on_the_right_are_joined_one_by_one() -> None:
+    plan = compiled(
+        "SELECT o.x, q.land FROM orders o LEFT JOIN (SELECT o.id, c.land FROM people o LEFT JOIN cities c "
+        "ON o.city = c.name AND c.size > 3) q ON o.id = q.id"
+    )
+    last = plan.scan.derived
+    assert isinstance(last, TemporalJoin)
+    assert (last.kind, last.by_key, last.residual is not None) == (JoinKind.LEFT, True, True)
+    first = last.left.scan.derived
+    assert isinstance(first, TemporalJoin)
+    assert (first.kind, first.by_key, first.right.scan.relation) == (JoinKind.LEFT, True, "db.public.people")
+    by_the_other = compiled(
+        "SELECT q.id FROM orders o JOIN (SELECT p.id, c.land FROM people p JOIN cities c ON p.city = c.name) q "
+        "ON o.x::text = q.land"
+    ).scan.derived
+    assert isinstance(by_the_other, TemporalJoin)
+    below = by_the_other.left.scan.derived
+    assert isinstance(below, TemporalJoin)
+    assert below.right.scan.relation == "db.public.cities"
+    assert (by_the_other.by_key, below.by_key) == (False, False)
 
 
 @pytest.mark.parametrize(
@@ -259,6 +328,12 @@ def test_which_keys_may_be_null(from_: str, nullable: bool) -> None:
 
 
 _JOIN = "SELECT x FROM orders o {} paid p {}"
+MADE_HINT = (
+    "Write them to a topic, and join the stream with the changelog over that.",
+    "Compare all that they are grouped by. Write them to a topic, and join the stream with the changelog over that.",
+    "Join the stream with the changelogs themselves, one after the other.",
+    "Compare the whole primary keys: each row of the stream then meets one row at most.",
+)
 REFUSED = [
     (_JOIN.format("JOIN", "ON o.id = p.id"), "0A000", "a join of two streams without WITHIN is not supported",
      "Write WITHIN n MINUTES before ON: how far apart the event times of two joined rows may be."),
@@ -286,8 +361,44 @@ REFUSED = [
      "Equalities, comparisons, arithmetic, CASE and casts between numbers are; compute other values in a sub-query of "
      "FROM, and compare them here."),
     ("SELECT o.id FROM orders o JOIN (SELECT id, count(*) AS n FROM paid GROUP BY id) p WITHIN 1 HOUR ON o.id = p.id",
-     "0A000", "a join of a stream with a sub-query that aggregates is not supported in a continuous query",
-     "Join first, and aggregate the joined rows; or join the views in the SELECT that reads them."),
+     "0A000", "WITHIN is not supported in a join with a changelog",
+     "A row of the stream is joined with the version that was valid at its event time."),
+    ("SELECT o.id FROM (SELECT id, count(*) AS n FROM paid GROUP BY id) p JOIN orders o ON o.id = p.id", "0A000",
+     "a join of a changelog with a stream on its right side is not supported in a continuous query",
+     "Swap the two sides: each row of the stream is joined with the version valid at its event time."),
+    *(
+        (f"SELECT x FROM orders o {join} JOIN (SELECT {select}) q ON {on}", "0A000", message, MADE_HINT[hint])
+        for join, select, on, message, hint in (
+            ("", "id, array_agg(y) AS a FROM paid GROUP BY id", "o.id = q.id",
+             "aggregate array_agg over records is not supported in groups that a stream is joined with", 0),
+            ("", "id, count(DISTINCT y) AS n FROM paid GROUP BY id", "o.id = q.id",
+             "aggregate count(DISTINCT ...) over records is not supported in groups that a stream is joined with", 0),
+            ("", "city, max(id) AS n FROM people GROUP BY city", "o.x::text = q.city",
+             "aggregate max over rows that may be replaced is not supported in groups that a stream is joined with", 0),
+            ("", "land, sum(size::double) AS n FROM cities GROUP BY land", "o.x::text = q.land",
+             "aggregate sum over rows that may be replaced is not supported in groups that a stream is joined with", 0),
+            ("", "id, count(*) AS n FROM paid GROUP BY id", "o.id = q.n",
+             "a join of a stream with groups by anything but their keys is not supported in a continuous query", 1),
+            ("", "id, x, count(*) AS n FROM orders GROUP BY id, x", "o.id = q.id",
+             "a join of a stream with groups by anything but their keys is not supported in a continuous query", 1),
+            ("", "id, window_end, count(*) AS n FROM TUMBLE(paid, SIZE 1 MINUTE) GROUP BY id, window_start, window_end",
+             "o.id = q.id", "a join of a stream with groups of windows is not supported in a continuous query", 0),
+            ("", "id, count(*) AS n FROM paid GROUP BY ROLLUP (id)", "o.id = q.id",
+             "a join of a stream with groups of several sets of keys or of none is not supported in a continuous query",
+             0),
+            ("", "city, count(*) AS n FROM people p JOIN cities c ON p.city = c.name GROUP BY city",
+             "o.x::text = q.city",
+             "a join of a stream with groups of joined, combined or aggregated rows is not supported in a continuous "
+             "query", 0),
+            ("", "p.id FROM people p FULL JOIN cities c ON p.city = c.name", "o.id = q.id",
+             "a join of a stream with a FULL JOIN of changelogs is not supported in a continuous query", 2),
+            ("LEFT", "p.id, p.city FROM people p JOIN cities c ON p.city = c.name", "o.x::text = q.city",
+             "a LEFT JOIN of a stream with changelogs that are joined by INNER or filtered is not supported in a "
+             "continuous query", 3),
+            ("", "p.id, c.land FROM people p LEFT JOIN cities c ON p.city = c.name", "o.x::text = q.land",
+             "such a condition of a join of a stream with joined changelogs is not supported in a continuous query", 2),
+        )
+    ),
     ("SELECT x FROM orders o JOIN people p WITHIN 1 HOUR ON o.id = p.id", "0A000",
      "WITHIN is not supported in a join with a changelog",
      "A row of the stream is joined with the version that was valid at its event time."),
@@ -311,9 +422,6 @@ REFUSED = [
      "this condition is not supported in the ON of an outer join",
      "Equalities, comparisons, arithmetic, CASE and casts between numbers are; compute other values in a sub-query of "
      "FROM, and compare them here."),
-    ("SELECT x FROM orders o JOIN (SELECT p.id FROM people p JOIN cities c ON p.city = c.name) q ON o.id = q.id",
-     "0A000", "a join of a stream with a sub-query that joins changelogs is not supported in a continuous query",
-     "Join the stream with the changelogs themselves, one after the other."),
     ("SELECT * FROM orders o JOIN paid p WITHIN 1 HOUR ON o.id = p.id", "42701",
      'column "id" specified more than once', "Give each column its own name with AS."),
 ]  # fmt: skip

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
@@ -176,6 +177,8 @@ WITH badges AS (SELECT TABLE * FROM jf-badges);
 WITH held AS (SELECT TABLE name, grade FROM people JOIN badges ON badges.holder = people.code);
 INSERT INTO f-inner SELECT STREAM item, name FROM orders JOIN people ON people.code = orders.buyer;
 INSERT INTO f-left SELECT STREAM item, name FROM orders LEFT JOIN people ON people.code = orders.buyer;
+INSERT INTO f-two SELECT STREAM item, name FROM orders
+LEFT JOIN people ON people.code = orders.buyer AND people.name = orders.item;
 INSERT INTO f-right SELECT STREAM item, name FROM people RIGHT JOIN orders ON people.code = orders.buyer;
 INSERT INTO f-swapped SELECT STREAM item, name FROM people JOIN orders ON orders.buyer = people.code WHERE name != 'x';
 INSERT INTO f-counted SELECT TABLE COUNT(*) AS n FROM orders JOIN people ON people.code = orders.buyer GROUP BY name;
@@ -206,15 +209,19 @@ def test_joins_by_fields_that_are_no_keys(
         "jf-orders",
         order("A", "at 5", 5), order("A", "at 15", 15), order("B", "at 15", 16), order("A", "at 35", 35),
         order("B", "at 35", 36), order("A", "at 45", 45), order(None, "nobody", 46), order("C", "other", 47),
+        order(None, None, 48),
     )  # fmt: skip
     broker.put("jf-badges", badge(1, "B", 1, 0), badge(2, "B", 2, 0), badge(3, "Z", 3, 0), badge(4, None, 4, 0))
     server.run("USE STORE k", f"LENSES $${BY_FIELDS}$$")
     met = [(b"A", "at 5", "ann"), (b"A", "at 15", "ann"), (b"A", "at 15", "ben"), (b"A", "at 35", "ben"),
            (b"B", "at 35", "ann"), (b"B", "at 35", "cid")]  # fmt: skip
-    alone = [(b"A", "at 45", None), (b"B", "at 15", None), (None, "nobody", None), (b"C", "other", None)]
+    alone = [(b"A", "at 45", None), (b"B", "at 15", None), (None, "nobody", None), (b"C", "other", None),
+             (None, None, None)]  # fmt: skip
     for target, wanted in (("f-inner", met), ("f-swapped", met), ("f-left", met + alone), ("f-right", met + alone)):
         found = [(key, row["item"], row["name"]) for key, row in broker.records(target, len(wanted))]
         assert sorted(found, key=str) == sorted(wanted, key=str), target
+    keys = Counter(key for key, _ in broker.records("f-two", 9))
+    assert (keys[b'{"buyer":null,"item":"nobody"}'], keys[None]) == (1, 1), "a key of which all is NULL is none"
     broker.rows("f-counted", {b"ann": {"n": 3}, b"ben": {"n": 2}, b"cid": {"n": 1}})
     row = lambda name, grade: {"name": name, "grade": grade}  # noqa: E731
     pairs = {
@@ -241,3 +248,115 @@ def test_joins_by_fields_that_are_no_keys(
         found = [(key, row["item"], row["name"]) for key, row in broker.records(target, len(wanted))]
         assert sorted(found, key=str) == sorted(wanted, key=str), target
     broker.rows("f-counted", {b"ann": {"n": 4}, b"ben": {"n": 2}, b"cid": {"n": 2}})
+
+
+_MADE = (
+    "CREATE STREAM jm_orders (item VARCHAR, town VARCHAR) WITH ('topic' = 'jm-orders', {}, 'key.type' = 'VARCHAR')",
+    "CREATE STREAM jm_pays (amount INTEGER) WITH ('topic' = 'jm-pays', {}, 'key.type' = 'VARCHAR')",
+    "CREATE CHANGELOG jm_people (id VARCHAR, name VARCHAR, city VARCHAR, PRIMARY KEY (id)) "
+    "WITH ('topic' = 'jm-people', {}, 'value.columns.exclude' = 'id')",
+    "CREATE CHANGELOG jm_cities (city VARCHAR, land VARCHAR, PRIMARY KEY (city)) "
+    "WITH ('topic' = 'jm-cities', {}, 'value.columns.exclude' = 'city')",
+)
+MADE = """
+SET defaults.topic.autocreate = true;
+SET nullability = ignore;
+WITH orders AS (SELECT STREAM * FROM jm-orders);
+WITH pays AS (SELECT STREAM * FROM jm-pays);
+WITH people AS (SELECT TABLE * FROM jm-people);
+WITH cities AS (SELECT TABLE * FROM jm-cities);
+WITH paid AS (SELECT TABLE COUNT(*) AS n, SUM(amount) AS s, MAX(amount) AS most, LAST(amount) AS last
+FROM pays GROUP BY _key);
+WITH much AS (SELECT TABLE CONCAT('n', CAST(n AS STRING)) AS many FROM paid WHERE s > 10);
+WITH living AS (SELECT TABLE COUNT(*) AS n FROM people GROUP BY city);
+WITH homes AS (SELECT TABLE name, land FROM people JOIN cities ON people.city = cities._key);
+INSERT INTO m-inner SELECT STREAM item, n, s, most FROM orders JOIN paid;
+INSERT INTO m-left SELECT STREAM item, s FROM orders LEFT JOIN paid ON orders._key = paid._key;
+INSERT INTO m-right SELECT STREAM item, last FROM paid RIGHT JOIN orders ON orders._key = paid._key;
+INSERT INTO m-much SELECT STREAM item, many FROM orders JOIN much;
+INSERT INTO m-many SELECT STREAM item, many FROM orders LEFT JOIN much;
+INSERT INTO m-at-home SELECT STREAM item, land FROM orders LEFT JOIN homes;
+INSERT INTO m-living SELECT STREAM item, n FROM orders LEFT JOIN living ON orders.town = living._key;
+INSERT INTO m-homes SELECT STREAM item, name, land FROM orders JOIN homes;
+INSERT INTO m-towns SELECT TABLE COUNT(*) AS n, SUM(s) AS s FROM orders JOIN paid GROUP BY town;
+INSERT INTO m-cities SELECT TABLE COUNT(*) AS n FROM people GROUP BY city;
+"""
+
+
+@pytest.mark.usefixtures("session")  # which another test may have cut off
+def test_streams_meet_tables_that_the_program_makes(server: LiveServer, kafka_broker: KafkaBroker) -> None:
+    """A row of a stream meets what GROUP BY and JOIN had made by its time, whatever batches the records come in."""
+    broker = Broker(kafka_broker.bootstrap)
+    server.run("USE STORE k", *(text.format(_COMMON) for text in _MADE))
+    pay = lambda who, amount, at: (who, as_json({"amount": amount}), at)  # noqa: E731
+    order = lambda who, item, town, at: (who, as_json({"item": item, "town": town}), at)  # noqa: E731
+    person = lambda who, name, city, at: (who, as_json({"name": name, "city": city}), at)  # noqa: E731
+    city = lambda name, land, at: (name, as_json({"land": land}), at)  # noqa: E731
+    # u2's 4 comes late: it counts from 30 on, where its partition had come to
+    broker.put("jm-pays", pay(b"u1", 5, 0), pay(b"u1", 7, 10), pay(b"u2", 3, 20), pay(b"u1", 1, 30), pay(b"u2", 4, 5))
+    broker.put(
+        "jm-people",
+        person(b"u1", "ann", "Bonn", 0), person(b"u2", "ben", "Bonn", 10), person(b"u1", "ann", "Kiel", 20),
+        (b"u2", None, 30),
+    )  # fmt: skip
+    broker.put("jm-cities", city(b"Bonn", "NRW", 0), city(b"Kiel", "SH", 22), city(b"Bonn", "RP", 24))
+    broker.put(
+        "jm-orders",
+        order(b"u1", "a", "Bonn", 0), order(b"u1", "b", "Bonn", 9), order(b"u1", "c", "Kiel", 10),
+        order(b"u2", "d", "Bonn", 15), order(b"u2", "e", "Bonn", 19), order(b"u1", "f", "Kiel", 21),
+        order(b"u1", "g", "Bonn", 25), order(b"u2", "h", "Kiel", 30), order(b"u1", "i", "Bonn", 31),
+        order(b"u3", "j", "Ulm", 35),
+    )  # fmt: skip
+    server.run("USE STORE k", f"LENSES $${MADE}$$")
+    wanted: dict[str, dict[str, tuple[Any, ...]]] = {
+        "m-inner": {
+            "a": (1, 5, 5), "b": (1, 5, 5), "c": (2, 12, 7), "f": (2, 12, 7), "g": (2, 12, 7), "h": (2, 7, 4),
+            "i": (3, 13, 7),
+        },
+        "m-left": {
+            "a": (5,), "b": (5,), "c": (12,), "d": (None,), "e": (None,), "f": (12,), "g": (12,), "h": (7,),
+            "i": (13,), "j": (None,),
+        },
+        "m-right": {
+            "a": (5,), "b": (5,), "c": (7,), "d": (None,), "e": (None,), "f": (7,), "g": (7,), "h": (3,),
+            "i": (1,), "j": (None,),
+        },
+        "m-much": {"c": ("n2",), "f": ("n2",), "g": ("n2",), "i": ("n3",)},
+        "m-living": {
+            "a": (1,), "b": (1,), "c": (None,), "d": (2,), "e": (2,), "f": (1,), "g": (1,), "h": (1,),
+            "i": (None,), "j": (None,),
+        },
+        "m-homes": {
+            "a": ("ann", "NRW"), "b": ("ann", "NRW"), "c": ("ann", "NRW"), "d": ("ben", "NRW"), "e": ("ben", "NRW"),
+            "g": ("ann", "SH"), "i": ("ann", "SH"),
+        },
+    }  # fmt: skip
+    nothing = dict.fromkeys("abcdefghij", (None,))
+    wanted["m-many"] = {**nothing, **wanted["m-much"]}
+    wanted["m-at-home"] = {**nothing, **{item: row[1:] for item, row in wanted["m-homes"].items()}}
+    check_made(broker, wanted)
+    broker.rows("m-towns", {b"Bonn": {"n": 4, "s": 35}, b"Kiel": {"n": 3, "s": 31}})
+    broker.rows("m-cities", {b"Kiel": {"n": 1}})
+    # what comes while the server is killed
+    broker.put("jm-pays", pay(b"u1", 10, 40))
+    server.kill()
+    broker.put("jm-pays", pay(b"u3", 2, 45))
+    broker.put("jm-people", person(b"u3", "cid", "Ulm", 41))
+    broker.put("jm-cities", city(b"Ulm", "BW", 41))
+    broker.put("jm-orders", order(b"u1", "k", "Kiel", 42), order(b"u3", "l", "Ulm", 50))
+    server.start()
+    more = {
+        "m-inner": {"k": (4, 23, 10), "l": (1, 2, 2)}, "m-left": {"k": (23,), "l": (2,)},
+        "m-right": {"k": (10,), "l": (2,)}, "m-much": {"k": ("n4",)}, "m-many": {"k": ("n4",), "l": (None,)},
+        "m-at-home": {"k": ("SH",), "l": ("BW",)}, "m-living": {"k": (1,), "l": (1,)},
+        "m-homes": {"k": ("ann", "SH"), "l": ("cid", "BW")},
+    }  # fmt: skip
+    check_made(broker, {target: {**rows, **more[target]} for target, rows in wanted.items()})
+    broker.rows("m-towns", {b"Bonn": {"n": 4, "s": 35}, b"Kiel": {"n": 4, "s": 54}, b"Ulm": {"n": 1, "s": 2}})
+
+
+def check_made(broker: Broker, wanted: dict[str, dict[str, tuple[Any, ...]]]) -> None:
+    """Each target has these rows, by item, and each of them once."""
+    for target, rows in wanted.items():
+        found = [(row.pop("item"), tuple(row.values())) for _, row in broker.records(target, len(rows))]
+        assert sorted(found, key=str) == sorted(rows.items(), key=str), target

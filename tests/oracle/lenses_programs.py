@@ -176,6 +176,8 @@ class LensesWriter:
         self._programs = 0
         self._windows = 0
         self._joins = rng.sample(_JOINS, len(_JOINS))
+        mixed = next(number for number, (left, right, _) in enumerate(self._joins) if left != right)
+        self._joins[1], self._joins[mixed] = self._joins[mixed], self._joins[1]  # the first program has one
 
     def next(self, inserts: int = 3) -> tuple[str, tuple[Insert, ...], Letters | None]:
         """A program, what each of its INSERTs writes, and where it writes its dead letters."""
@@ -196,9 +198,15 @@ class LensesWriter:
         ctes = ", ".join(theirs)
         chosen = self._chosen([*sources, _directly(joined, reads)], inserts)
         found = [self._insert(index, source) for index, source in enumerate(chosen)]
+        read = dict.fromkeys(topic for source in chosen for topic in source.topics)
+        if tables[0] != tables[1]:
+            stream, table = sources[:2] if tables[1] else (sources[1], sources[0])
+            grouped, mine, insert = self._met_groups(stream, self._rng.choice((stream, table)))
+            ours.append(mine)
+            found.append(insert)
+            read |= dict.fromkeys((*stream.topics, *grouped.topics))
         letters, settings = None, [SETTINGS]
         if self._programs % 2:
-            read = dict.fromkeys(topic for source in chosen for topic in source.topics)
             letters = Letters(f"lo-{self._topics[0]}-{self._programs}-dead", tuple(read))
             settings.append(f"SET error.policy = dlq; SET dead.letter.queue = '{letters.target}';")
         text = "\n".join([*settings, *ours, *(f"INSERT INTO {each.target} {each.ours};" for each in found)])
@@ -267,6 +275,33 @@ class LensesWriter:
         made = _Source("d", table, not of_groups, windowed=False, clauses=(*clauses, *right.clauses), reads="")
         made = replace(made, functions=not of_groups, keys=names)
         return replace(made, topics=(*left.topics, *right.topics)), ours, theirs, reads
+
+    def _met_groups(self, stream: _Source, of: _Source) -> tuple[_Source, str, Insert]:
+        """A stream that meets the groups of a TABLE, or its own, as they are at the time of each row."""
+        aggregates = ["COUNT(*)", "SUM(v)", *([] if of.table else ["MAX(v)", "MIN(v)"])]
+        names = tuple(f"f{i}" for i in range(len(aggregates)))
+        made = ", ".join(f"{each} AS {name}" for each, name in zip(aggregates, names, strict=True))
+        given = ", ".join(f"e.{name} AS {name}" for name in names)
+        left, side = self._rng.random() < 0.5, self._rng.choice(("INNER", "outer"))
+        mine, outer = (f"{stream.name}", "LEFT") if left else ("e", "RIGHT")
+        reads = f"{mine} {outer if side == 'outer' else side} JOIN {'e' if left else stream.name} "
+        rows = f"SELECT * FROM {of.name} AS x WHERE x.ts <= s.ts"
+        if of.table:
+            at_its_time = f"SELECT * FROM {of.name}_versions AS x WHERE x.ts <= s.ts"
+            last = f"SELECT DISTINCT ON (_key) * FROM ({at_its_time}) AS versions ORDER BY _key, n DESC"
+            rows = f"SELECT * FROM ({last}) AS valid WHERE there"
+        groups = f"SELECT {made} FROM ({rows}) AS r WHERE r.g = s.g HAVING count(*) > 0"
+        join = "LEFT JOIN" if side == "outer" else "JOIN"
+        insert = Insert(
+            f"lo-{self._topics[0]}-{self._programs}-e",
+            f"SELECT STREAM {stream.name}.t AS t, {given} FROM {reads}ON {stream.name}.g = e._key",
+            f"SELECT s.g, s.t, {given} FROM {stream.name} AS s {join} LATERAL ({groups}) AS e ON true",
+            (),
+            ("t", *names),
+            False,
+            (f"{side} join of STREAM, GROUP BY of {'TABLE' if of.table else 'STREAM'}",),
+        )
+        return of, f"WITH e AS (SELECT TABLE {made} FROM {of.name} GROUP BY g);", insert
 
     # --- what is written --------------------------------------------------------------------------------------------
     def _insert(self, index: int, source: _Source) -> Insert:

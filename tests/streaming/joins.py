@@ -48,6 +48,7 @@ class World:
     join: FeedTables
     read: list[tuple[Any, Any]] = field(default_factory=list)
     batches: Counter[int] = field(default_factory=Counter)
+    bare: tuple[int, ...] = ()  # sides that give no column
     partitions: tuple[str, ...] = ()  # that each source has beside those that have shown rows
     shown: dict[int, set[str]] = field(default_factory=lambda: {0: set(), 1: set()})
 
@@ -75,7 +76,8 @@ class World:
         number = self.batches[side]
         feed = FeedState(self.join, side)
         primary_key = ("pk",) if self.join.sides[side].primary_key else ()
-        batch = Batch("mv_batch", "f", "p", ("k", "n", "t", "r"), "q", primary_key)
+        columns = ("k", "t", "r") if side in self.bare else ("k", "n", "t", "r")
+        batch = Batch("mv_batch", "f", "p", columns, "q", primary_key)
         statements = self.join.feed_statements(side, batch)
         merge = ViewMerge(f"q/{side}", feed, statements=tuple(statements))
         entry = LedgerEntry(f"p{side}", 1, number, {"n": number}, {"n": number + 1}, len(rows))

@@ -19,7 +19,7 @@ from spark_sinks.duckdb.joins.join_sides import EVER, INCOMING, Batch, MarkedSid
 from spark_sinks.duckdb.record_columns import PLACE, RANK
 from spark_sinks.duckdb.state.windows import MARK, source_mark
 
-_RELEASED = "mv_released"  # a temporary table: rows of the stream that need wait no longer
+RELEASED = "mv_released"  # a temporary table: rows of the stream that need wait no longer
 
 
 @dataclass(frozen=True)
@@ -31,28 +31,41 @@ class TemporalTables(MarkedSides):
     residual: str | None = None
 
     def create_statements(self) -> list[str]:
-        waiting = ("t BIGINT", "x BIGINT", "r TIMESTAMPTZ", *(["own BIGINT"] if self.log.marked else []))
         versions = ("t BIGINT", "e BIGINT", "n BIGINT", "r TIMESTAMPTZ", "deleted BOOLEAN")
-        return join_sides.create_statements(self, waiting, versions)
+        return join_sides.create_statements(self, self._waiting, versions)
+
+    @property
+    def _waiting(self) -> tuple[str, ...]:
+        return ("t BIGINT", "x BIGINT", "r TIMESTAMPTZ", *(["own BIGINT"] if self.log.marked else []))
 
     def feed_statements(self, index: int, batch: Batch) -> list[str]:
         extra: tuple[str, ...] = (f"NOT {batch.passing} AS deleted",)
         if index == 0:
             extra = () if self.left.watched is None else (f"{MARK} AS own",)
         taking = self._take_rows() if index == 0 else self._take_versions()
-        side = join_sides.side_of(self, index)
+        side = join_sides.side_of(self._fed, index)
         extra += tuple(f"{mine} AS {name}" for mine, name in zip(batch.primary_key, side.primary_key, strict=True))
-        rows = join_sides.timed(self, index, join_sides.with_marks(side, batch), *extra)
+        rows = join_sides.timed(self._fed, index, join_sides.with_marks(side, batch), *extra)
         return [
             f"CREATE OR REPLACE TEMP TABLE {INCOMING} AS {rows}",
             *taking,
             *join_sides.carry_statements(side, batch),
             *join_sides.mark_statements(self, index),
             *self.close_statements(),
-            *([self._forget_versions()] if index == 1 else []),
+            *(self._forget_versions() if index == 1 else []),
             f"DROP TABLE {INCOMING}",
             *logs.trim_statements(self.log),
         ]
+
+    @property
+    def _fed(self) -> TemporalTables:
+        """The same, whose sides have the columns that batches have."""
+        return self
+
+    @property
+    def _arrivals(self) -> str:
+        """Where what comes of the changelog goes."""
+        return self.right.qualified
 
     def _take_rows(self) -> list[str]:
         side = self.left
@@ -89,18 +102,18 @@ class TemporalTables(MarkedSides):
 
     def _take_versions(self) -> list[str]:
         """A record without an event time, as a deletion may be, is of the time that its partition had come to."""
-        side = self.right
+        side = self._fed.right
         earlier = f"PARTITION BY part ORDER BY {RANK}, {PLACE} ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING"
         time = f"coalesce(t, greatest(mark, max(t) OVER ({earlier})), {NEVER})"
         columns = ", ".join((*side.primary_key, *side.keys, *side.columns))
-        last = f"(SELECT coalesce(max(n), 0) FROM {side.qualified})"
+        last = f"(SELECT coalesce(max(n), 0) FROM {self._arrivals})"
         rows = (
             f"SELECT {columns}, {time} AS t, w, {last} + row_number() OVER (ORDER BY {RANK}, {PLACE}) AS n, r, deleted "
             f"FROM {INCOMING}"
         )
         whole = " AND ".join(f"{key} IS NOT NULL" for key in self._identity)
         return [
-            f"INSERT INTO {side.qualified} SELECT {columns}, t, greatest(t, w), n, r, deleted FROM ({rows}) "
+            f"INSERT INTO {self._arrivals} SELECT {columns}, t, greatest(t, w), n, r, deleted FROM ({rows}) "
             f"WHERE {whole}"
         ]
 
@@ -120,15 +133,15 @@ class TemporalTables(MarkedSides):
         given = ["greatest(p.r, v.r)", *(f"p.{column}" for column in left.columns)]
         given += [f"v.{column}" for column in right.columns]
         rows = (
-            f"SELECT {', '.join([*given, 'make_timestamptz(p.t)', *self._marked('p.own')])} FROM {_RELEASED} p "
+            f"SELECT {', '.join([*given, 'make_timestamptz(p.t)', *self._marked('p.own')])} FROM {RELEASED} p "
             f"{'LEFT ' if left.preserved else ''}JOIN ({self._valid()}) v ON {met}"
         )
         return [
-            f"CREATE OR REPLACE TEMP TABLE {_RELEASED} AS SELECT *, row_number() OVER () AS id FROM {left.qualified} "
+            f"CREATE OR REPLACE TEMP TABLE {RELEASED} AS SELECT *, row_number() OVER () AS id FROM {left.qualified} "
             f"WHERE {passed}",
             *logs.append_statements(self.log, [rows]),
             f"DELETE FROM {left.qualified} WHERE {passed}",
-            f"DROP TABLE {_RELEASED}",
+            f"DROP TABLE {RELEASED}",
             *self.low_statements(),
         ]
 
@@ -136,11 +149,11 @@ class TemporalTables(MarkedSides):
         """Of each released row, the versions of its time of all rows of the changelog that it may meet."""
         right = self.right
         same = " AND ".join(f"p.{key} = v.{key}" for key in right.keys)
-        released = f"{_RELEASED} p"
+        released = f"{RELEASED} p"
         if right.primary_key:  # first the rows of which some version has the key, whenever that was
             found = ", ".join(f"v.{key}" for key in right.primary_key)
             released = (
-                f"(SELECT DISTINCT p.id, p.x, {found} FROM {_RELEASED} p "
+                f"(SELECT DISTINCT p.id, p.x, {found} FROM {RELEASED} p "
                 f"JOIN {right.qualified} v ON {same} AND v.e <= p.x) p"
             )
             same = " AND ".join(f"p.{key} = v.{key}" for key in right.primary_key)
@@ -151,15 +164,19 @@ class TemporalTables(MarkedSides):
             f"QUALIFY row_number() OVER (PARTITION BY {each} ORDER BY v.t DESC, v.n DESC) = 1"
         )
 
-    def _forget_versions(self) -> str:
-        """Of the keys of the batch, those that a later version hides from every row that waits or may come."""
-        side = self.right
+    @property
+    def _horizon(self) -> str:
+        """A version that a later one of that time hides is seen by no row that waits or may come."""
         oldest = f"(SELECT min(x) FROM {self.left.qualified})"
-        horizon = f"least({join_sides.least_mark(self, 0)} - {self.kept_us}, {oldest})"
+        return f"least({join_sides.least_mark(self, 0)} - {self.kept_us}, {oldest})"
+
+    def _forget_versions(self) -> list[str]:
+        """Of the keys of the batch, those that nobody can see any more."""
+        side = self.right
         same = " AND ".join(f"s.{key} = v.{key}" for key in self._identity)
         touched = " AND ".join(f"i.{key} = v.{key}" for key in self._identity)
-        return (
+        return [
             f"DELETE FROM {side.qualified} v WHERE EXISTS (SELECT 1 FROM {INCOMING} i WHERE {touched}) "
             f"AND EXISTS (SELECT 1 FROM {side.qualified} s WHERE {same} AND (s.t > v.t OR (s.t = v.t AND s.n > v.n)) "
-            f"AND s.e <= {horizon})"
-        )
+            f"AND s.e <= {self._horizon})"
+        ]

@@ -27,15 +27,17 @@ Register = Callable[[str, pa.Table], None]
 
 
 def joined(relation: str, keys: Sequence[str], start: str, end: str, passing: str) -> str:
-    """The rows of ``relation`` with the bounds of the session that each belongs to; ``keys`` are the others."""
+    """The rows of ``relation`` with the bounds of the session that each belongs to; ``keys`` are the others. Of rows
+    that begin at one moment the one that begins a session is the first: DuckDB may sort them anew for each window."""
     by = ", ".join(keys)
     partition = f"PARTITION BY {by} " if by else ""
     of_island = f"PARTITION BY {', '.join([*keys, 'island'])}"
-    reached = f"max({end}) OVER ({partition}ORDER BY {start} ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)"
+    by_start = f"{partition}ORDER BY {start}"
+    reached = f"max({end}) OVER ({by_start} ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)"
     return (
         f"(SELECT * EXCLUDE (island, begins) REPLACE (min({start}) OVER ({of_island}) AS {start}, "
         f"max({end}) OVER ({of_island}) AS {end}) FROM ("
-        f"SELECT *, sum(begins) OVER ({partition}ORDER BY {start} ROWS UNBOUNDED PRECEDING) AS island FROM ("
+        f"SELECT *, sum(begins) OVER ({by_start}, begins DESC ROWS UNBOUNDED PRECEDING) AS island FROM ("
         f"SELECT *, CASE WHEN {start} <= {reached} THEN 0 ELSE 1 END AS begins FROM {relation} WHERE {passing})))"
     )
 
