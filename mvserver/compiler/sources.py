@@ -111,9 +111,7 @@ def _source(select: exp.Expression, names: Names) -> Source:
             source = unnested(source, join, Alias(*_alias(join.this.args.get("alias"))))
             continue
         other = _item(join.this, names)
-        if other.scan.kind == CHANGELOG or _is_current(
-            source, other
-        ):  # of use from its beginning: the rows that it has now
+        if _is_current(source, other):  # of use from its beginning: the rows that it has now
             other = _item(join.this, replace(names, default_starting="earliest"))
         source, other = (_with_changes(each, join) for each in (source, other))
         if source.scan.window is not None or other.scan.window is not None:
