@@ -26,8 +26,7 @@ from spark_sinks.duckdb.record_columns import PLACE, RANK
 from spark_sinks.duckdb.state.windows import MARK, source_mark
 
 _RELEASED = "mv_released"  # a temporary table: rows of the stream that need wait no longer
-_CHAIN = "mv_chain"  # another: the versions of the batch's keys that hide each other
-_ODD = "mv_odd"  # another: the keys of which a version has come that is not behind all others
+_CHAIN = "mv_chain"  # another: the versions of the batch's keys that hide each other; ``odd``: not in their order
 
 
 _VERSION = ("t BIGINT", "e BIGINT", "n BIGINT", "r TIMESTAMPTZ", "deleted BOOLEAN")
@@ -130,25 +129,20 @@ class TemporalTables(MarkedSides):
         """What a batch hides, and what it hides itself, is found among the last versions of its keys: the keys of which
         versions come in the order of their times. Of the others all versions are looked at anew."""
         side, columns = self.right, ", ".join(self._version)
-        odd = (
-            f"SELECT DISTINCT {self._identities()} FROM (SELECT {self._identities()}, "
-            "known AND row_number() OVER times > 1 OR e > lead(e) OVER times AS odd "
-            f"FROM {_CHAIN} WINDOW times AS ({self._times})) WHERE odd"
-        )
-        others = f"{self._hidden} v WHERE EXISTS (SELECT 1 FROM {_ODD} o WHERE {self._same('o', 'v')})"
+        odd = "known AND row_number() OVER times > 1 OR coalesce(e > lead(e) OVER times, false) AS odd"
+        others = f"{self._hidden} v WHERE EXISTS (SELECT 1 FROM {_CHAIN} o WHERE o.odd AND {self._same('o', 'v')})"
         matched = ", ".join(f"{name} = c.{name}" for name in self._version if name not in self._identity)
         return [
             f"CREATE OR REPLACE TEMP TABLE {_CHAIN} AS WITH came AS MATERIALIZED ({self._came()}) "
-            f"SELECT false AS known, {columns} FROM came UNION ALL SELECT true, {columns} FROM {side.qualified} v "
-            f"WHERE EXISTS (SELECT 1 FROM came o WHERE {self._same('o', 'v')})",
-            f"CREATE OR REPLACE TEMP TABLE {_ODD} AS {odd}",
-            f"INSERT INTO {_CHAIN} SELECT true, {columns} FROM {others}",
+            f"SELECT {columns}, {odd} FROM (SELECT false AS known, {columns} FROM came UNION ALL "
+            f"SELECT true, {columns} FROM {side.qualified} v "
+            f"WHERE EXISTS (SELECT 1 FROM came o WHERE {self._same('o', 'v')})) WINDOW times AS ({self._times})",
+            f"INSERT INTO {_CHAIN} SELECT {columns}, false FROM {others}",
             f"DELETE FROM {others}",
             self._hide(),
             f"MERGE INTO {side.qualified} AS v USING ({self._last()}) AS c ON {self._same('c', 'v')} "
             f"WHEN MATCHED THEN UPDATE SET {matched} WHEN NOT MATCHED THEN INSERT ({columns}) "
             f"VALUES ({', '.join(f'c.{name}' for name in self._version)})",
-            f"DROP TABLE {_ODD}",
             f"DROP TABLE {_CHAIN}",
         ]
 
