@@ -44,7 +44,7 @@ def _beside_others(running: Running, rate: int, seconds: float, turn: int) -> li
     first = _FIRST + turn * 1_000_000
     if not rate:
         return _waits_ms(running, first, seconds)
-    load = LiveLoad(running.bootstrap, running.topic, CLICKS, rate, first_marker=500_000)
+    load = LiveLoad(running.bootstrap, running.topic, CLICKS, rate, first_marker=500_000, alone=False)
     load.start()
     try:
         return _waits_ms(running, first, seconds)
