@@ -94,6 +94,11 @@ def _lanes(result: dict[str, Any]) -> str:
     return _fields(header, fields, result["rows"])
 
 
+def _own_writes(result: dict[str, Any]) -> str:
+    header = ("views", "other events/s", "p50 ms", "p90 ms", "p99 ms", "max ms", "reads")
+    return _fields(header, ("views", "events_per_s", "p50_ms", "p90_ms", "p99_ms", "max_ms", "n"), result["rows"])
+
+
 def _stream_joins(result: dict[str, Any]) -> str:
     header = ("join", "events/s a side", "joined rows", "p50 ms", "p90 ms", "p99 ms", "max ms", "markers")
     return _fields(
@@ -308,6 +313,7 @@ def _stores(result: dict[str, Any]) -> str:
 _TABLES: dict[str, Callable[[dict[str, Any]], str]] = {
     "freshness": _freshness,
     "lanes": _lanes,
+    "own_writes": _own_writes,
     "stores": _stores,
     "stream_joins": _stream_joins,
     "changelog_join": _changelog_join,

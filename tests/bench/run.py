@@ -18,6 +18,7 @@ PARTS = (
     "startup",
     "freshness",
     "lanes",
+    "own_writes",
     "stores",
     "stream_joins",
     "changelog_join",

@@ -103,6 +103,7 @@ SAMPLES: dict[str, dict[str, object]] = {
             | latency_summary([40.0])
         ]
     },
+    "own_writes": {"rows": [{"views": 3, "events_per_s": 1_000, "lane": "live"} | latency_summary([30.0])]},
     "stores": {
         "records_per_s": 1_000,
         "rows": [

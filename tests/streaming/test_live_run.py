@@ -41,7 +41,7 @@ class Run:
             pipeline_id="p",
             state=state,
             reader=reader,
-            committer=SimpleNamespace(put=self._commit),  # type: ignore[arg-type]
+            committer=SimpleNamespace(put=self._commit, await_writer=lambda timeout_s: None),  # type: ignore[arg-type]
             ended=lambda: False,
             takes=lambda subscriber, start: True,
             evaluated=lambda seconds: None,

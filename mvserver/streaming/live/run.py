@@ -124,9 +124,11 @@ class LiveRun:
                 raise LaneEnded(f"Spark's tasks did not begin within {BEGIN_S:g} s")
 
     def _gather(self, server: RowServer) -> None:
-        """Until the pause behind the last commit is over: what other tasks have then comes along."""
+        """Until the pause behind the last commit is over, and no other pipeline commits: what other tasks have then
+        comes along."""
         while (left_s := self._pause.left_s(time.monotonic())) > 0 and not self._services.ended():
             time.sleep(min(left_s, POLL_S))
+        self._services.committer.await_writer(POLL_S)
         server.poll(0)
 
     def _commit_rows(self, batches: Sequence[pa.RecordBatch]) -> None:

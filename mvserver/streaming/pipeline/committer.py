@@ -53,6 +53,12 @@ class Committer:
             return
         batch.done.set()  # the error may be gone before who waits for the batch looks for it
 
+    def await_writer(self, timeout_s: float) -> None:
+        """Returns when nobody commits, or behind the timeout. Records that are taken then are newer when they are
+        committed than those that were taken before another pipeline's commit, and waited for it."""
+        if self._writer.commit_lock.acquire(timeout=timeout_s):
+            self._writer.commit_lock.release()
+
     def settle(self) -> None:
         """Returns when all that was put is committed or given up."""
         self._queue.join()

@@ -184,6 +184,7 @@ class DerivedSources:
         writer, version = self._services.writer, query.definition_version
         targets = [target, *(side for _, _, side in sides)]
         layout = layout_of(target)
+        self._upgrade(made)
         whole = writer.has_tables((*layout.tables, *made.tables))
         main: Subscriber
         if whole and all(each.query_id in rows and rows[each.query_id].version == version for each in targets):
@@ -202,6 +203,16 @@ class DerivedSources:
         for subscriber in group:
             subscriber.group = group
         return made, main
+
+    def _upgrade(self, made: DerivedSource) -> None:
+        """The tables of joins in a file of before."""
+        writer = self._services.writer
+        known = set(writer.state_tables())
+        statements = [text for n in made.nodes if n.join is not None for text in n.join.upgrade_statements(known)]
+        if statements:
+            with writer.transaction():
+                for statement in statements:
+                    writer.execute(statement)
 
     def _create(
         self,

@@ -21,6 +21,7 @@ from spark_sinks.base import Position, RecordOrder, SourceHealth
 from spark_sinks.decode import parquet_column
 from spark_sinks.duckdb.changes.logs import Log, bounds_query, read_query, rows_text
 from spark_sinks.duckdb.record_columns import DELETED
+from spark_sinks.duckdb.statements import Statements
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -110,6 +111,7 @@ class LogReader:
         self._schema = schema
         self._cursor = cursor()
         self._cursor.execute("SET TimeZone = 'UTC'")
+        self._statements = Statements(self._cursor)
         self._look = look
         self._looked_at = time.monotonic()
         self._lock = threading.Lock()  # of the cursor
@@ -176,7 +178,8 @@ class LogReader:
     def _read(self, query: str, start: Position, end: Position) -> pa.Table:
         self.health.check_history(start)
         with self._lock:
-            return self._cursor.sql(query, params=[int(start["seq"]), int(end["seq"])]).to_arrow_table()
+            read = self._statements.execute(query, [int(start["seq"]), int(end["seq"])])
+            return read.to_arrow_table()
 
     def stream(
         self, spark: SparkSession, start: Position, *, records_per_trigger: int
@@ -193,7 +196,7 @@ class LogReader:
     # --- positions --------------------------------------------------------------------------------------------------
     def _bounds(self) -> tuple[int, int]:
         with self._lock:
-            rows = self._cursor.execute(bounds_query(self.log)).fetchall()
+            rows = self._statements.execute(bounds_query(self.log)).fetchall()
         return (int(rows[0][0]), int(rows[0][1])) if rows else (0, 0)
 
     def end(self) -> Position:

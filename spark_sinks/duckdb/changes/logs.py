@@ -80,17 +80,17 @@ def forget_statement() -> str:
 
 def append_statements(log: Log, selected: Sequence[str]) -> list[str]:
     """``selected`` are queries with record_time, of a change log whether the row is gone, and then the log's columns,
-    unnamed."""
+    unnamed. The log is said to begin where its readers are, too: that costs no statement of its own."""
+    if not selected:
+        return []
     known = f"\"_ledger\".logs WHERE log = '{log.table}'"
-    statements = []
-    for query in selected:
-        statements += [
-            f"INSERT INTO {log.qualified} SELECT (SELECT next_seq FROM {known}) + row_number() OVER () - 1, * "
-            f"FROM ({query})",
-            f'UPDATE "_ledger".logs SET next_seq = greatest(next_seq, (SELECT max(seq) + 1 FROM {log.qualified})) '
-            f"WHERE log = '{log.table}'",
-        ]
-    return statements
+    rows = " UNION ALL ".join(f"({query})" for query in selected)
+    return [
+        f"INSERT INTO {log.qualified} SELECT (SELECT next_seq FROM {known}) + row_number() OVER () - 1, * "
+        f"FROM ({rows})",
+        f'UPDATE "_ledger".logs SET next_seq = greatest(next_seq, (SELECT max(seq) + 1 FROM {log.qualified})), '
+        f"first_seq = greatest(first_seq, {_read_by_all(log)}) WHERE log = '{log.table}'",
+    ]
 
 
 def append_changes(log: Log, before: str, after: str) -> list[str]:
@@ -135,17 +135,20 @@ def low_query(low: str, seq: str = "$1") -> str:
     return f"SELECT max(mark) FROM {qualified(low)} WHERE seq <= {seq}"
 
 
-def trim_statements(log: Log) -> list[str]:
-    """Removes what all readers have committed; a log that nobody reads yet is kept."""
-    kept = (
+def _read_by_all(log: Log) -> str:
+    """The number of the first row that a reader may still want; NULL where nobody reads the log yet."""
+    return (
         "(SELECT min((position::JSON->>'seq')::BIGINT) FROM \"_ledger\".subscribers "
         f"WHERE pipeline_id = '{log.reader}')"
     )
-    low = qualified(log.low)
+
+
+def trim_statements(log: Log) -> list[str]:
+    """Behind :func:`append_statements`: removes what all readers have committed. Nothing while nobody reads the log."""
+    kept, low = f"(SELECT first_seq FROM \"_ledger\".logs WHERE log = '{log.table}')", qualified(log.low)
     return [
         *([f"DELETE FROM {low} WHERE mark < (SELECT max(mark) FROM {low} WHERE seq <= {kept})"] if log.marked else []),
         f"DELETE FROM {log.qualified} WHERE seq < {kept}",
-        f"UPDATE \"_ledger\".logs SET first_seq = greatest(first_seq, {kept}) WHERE log = '{log.table}'",
     ]
 
 

@@ -11,7 +11,7 @@ key gave.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from spark_sinks.duckdb.changes.logs import NEVER
@@ -99,8 +99,8 @@ class GroupVersionTables(TemporalTables):
     made: GroupsMade = field(kw_only=True)
 
     @property
-    def tables(self) -> tuple[str, ...]:
-        return (*super().tables, self._new, *([self._rows] if self._replaced else []))
+    def _version_tables(self) -> tuple[str, ...]:
+        return (self._new, *([self._rows] if self._replaced else []))
 
     @property
     def _new(self) -> str:
@@ -135,10 +135,16 @@ class GroupVersionTables(TemporalTables):
             *([f"CREATE TABLE {qualified(self._rows)} ({', '.join(contributed)})"] if self._replaced else []),
         ]
 
-    def close_statements(self) -> list[str]:
+    def upgrade_statements(self, known: Collection[str]) -> list[str]:
+        return []  # all versions of a group lie together
+
+    def _take_versions(self) -> list[str]:
+        return [f"INSERT INTO {self._arrivals} {self._came()}"]
+
+    def _close_statements(self, also: Sequence[str] = ()) -> list[str]:
         return [
             *self._take_due(),
-            *super().close_statements(),
+            *super()._close_statements(also),
             self._forget(),
             *(f"DROP TABLE {name}" for name in _TEMPORARY),
         ]
@@ -149,14 +155,20 @@ class GroupVersionTables(TemporalTables):
     def _valid(self) -> str:
         right, names = self.right, [name for name, _ in self.made.columns]
         same = " AND ".join(f"p.{key} = v.{key}" for key in right.keys)
-        told = ", ".join(f"v.{name}" for name in (*right.keys, *names, "r", "deleted"))
+        told = ", ".join(f"v.{name}" for name in (*right.keys, *names, "r"))
         # A group has one version of a moment: DuckDB finds the last one by sorting both.
-        rows = f"SELECT p.id, {told} FROM {RELEASED} p ASOF JOIN {right.qualified} v ON {same} AND p.x >= v.e"
+        rows = (
+            f"SELECT p.id, v.deleted, {told} FROM {RELEASED} p ASOF JOIN {right.qualified} v ON {same} AND p.x >= v.e"
+        )
         inner = ", ".join(f"{text} AS {name}" for name, text in self.made.inner)
-        finished = f"SELECT id, r, deleted, {inner} FROM ({rows}) WHERE NOT deleted"
-        outputs = (f"{text} AS {name}" for name, text in zip(right.columns, self.made.outputs, strict=True))
+        finished = f"SELECT id, r, {inner} FROM ({rows}) WHERE NOT deleted"
+        outputs = [f"{text} AS {name}" for name, text in zip(right.columns, self.made.outputs, strict=True)]
         having = "" if self.made.having is None else f" WHERE {self.made.having}"
-        return f"SELECT {', '.join(['id', 'r', 'deleted', *right.keys, *outputs])} FROM ({finished}){having}"
+        groups = f"SELECT {', '.join(['id', 'r', *outputs])} FROM ({finished}){having}"
+        if self.residual is None:
+            return groups
+        met = f"p.id = v.id AND {self.residual.format(l='p', r='v')}"
+        return f"SELECT v.* FROM {RELEASED} p JOIN ({groups}) v ON {met}"
 
     def _forget(self) -> str:
         """Of the groups that have changed, the versions that nobody can see any more."""

@@ -7,7 +7,7 @@ with the rows, in the transaction of the batch.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol, runtime_checkable
 
@@ -102,6 +102,9 @@ class JoinTables(FeedTables, Protocol):
     def close_statements(self) -> list[str]:
         """Gives what need wait no longer, and forgets what nobody can meet any more."""
 
+    def upgrade_statements(self, known: Collection[str]) -> list[str]:
+        """What a file of before lacks, which has the tables ``known``."""
+
 
 @dataclass(frozen=True)
 class MarkedSides:
@@ -119,6 +122,9 @@ class MarkedSides:
     @property
     def tables(self) -> tuple[str, ...]:
         return (self.left.table, self.right.table, self.marks, *self.log.tables)
+
+    def upgrade_statements(self, known: Collection[str]) -> list[str]:
+        return []
 
     def awaited(self, index: int) -> str:
         return f"(SELECT min(mark) FROM {qualified(self.marks)} WHERE side = {index} AND stands IS NULL)"
