@@ -64,7 +64,7 @@ class MergeError(Exception):
 
 
 class _SharedMergeError(Exception):
-    """A merge of several views failed."""
+    """A statement of several views failed."""
 
 
 class Writer:
@@ -106,7 +106,7 @@ class Writer:
             self._begin()
             try:
                 yield self.ledger
-                self._close()
+                self._close(together=False)
                 self._commit(None)
             except BaseException as error:
                 self._roll_back()
@@ -137,12 +137,25 @@ class Writer:
                 raise self._translate(error) from error
             raise
 
-    def _close(self) -> None:
-        """What is written at the end of a transaction."""
-        for history in self.histories.unfinished:
+    def _close(self, *, together: bool) -> None:
+        """What is written at the end of a transaction, as one statement. Not ``together``, each history is written by
+        itself: so it is found out whose fails."""
+        closing, histories = self.ledger.closing, self.histories.unfinished
+        if not together:
+            closing.execute()
+        for history in histories:
             with self._on_behalf_of(history.view.query_id):
-                history.finish(self._cursor, self.ledger.closing)
-        self.ledger.closing.execute()
+                history.finish(self._cursor, closing)
+                if not together:
+                    closing.execute()
+        try:
+            closing.execute()
+        except _NOBODYS:
+            raise
+        except duckdb.Error as error:
+            if not histories or self.damage.notice(error):
+                raise
+            raise _SharedMergeError from error
 
     def _commit(self, query_ids: Collection[str] | None) -> None:
         """``query_ids``: whose rows it may change; None where it may be those of any."""
@@ -331,7 +344,7 @@ class Writer:
                 self.ledger.move_at_close(move.query_ids, move.position)
             if batch.entry is not None:
                 self.ledger.advance(batch.entry)
-            self._close()
+            self._close(together=together)
             self._reached("after ledger")
             self._commit(batch.changed)
             self._reached("after commit")

@@ -34,9 +34,11 @@ from spark_sinks.duckdb.history.history import Bounds
 from spark_sinks.duckdb.history.log import as_of_name
 from spark_sinks.duckdb.joins.join_sides import Batch
 from spark_sinks.duckdb.ledger.ledger import LedgerEntry
+from spark_sinks.duckdb.names import qualified
 from spark_sinks.duckdb.record_columns import PARTITION
 from spark_sinks.duckdb.state.state import AppendState
 from spark_sinks.duckdb.state.windows import Standing
+from spark_sinks.duckdb.writer import MergeError
 from tests.streaming import changelog_states
 from tests.streaming.states import RELATION, Fed, target, writer_in
 from tests.streaming.test_group_logs import ALONG, VIEW_ID, fed_along, random_rows
@@ -387,6 +389,23 @@ def test_views_of_equal_columns_are_watched_side_by_side(tmp_path: Path, monkeyp
         assert watched.fed.rows(number), "there are rows"
         copy.equals(watched.fed.rows(number))
     assert watched.fed.rows(0) != watched.fed.rows(1)
+    watched.close()
+
+
+def test_whose_changes_cannot_be_written_is_told(tmp_path: Path) -> None:
+    """Although those of all watched views are one statement with the ledger."""
+    texts = ("SELECT k, sum(i) AS n FROM events GROUP BY k", "SELECT k, count(i) AS n FROM events GROUP BY k")
+    watched = Watched(tmp_path, *texts)
+    watches = [watched.watch(number) for number in range(2)]
+    query_id = watched.targets[1].query_id
+    history = watched.writer.histories.of(query_id)
+    assert history is not None
+    with watched.writer.transaction():
+        watched.writer._cursor.execute(f"ALTER TABLE {qualified(history.view.table)} DROP COLUMN _size")
+    with pytest.raises(MergeError) as caught:
+        watched.fed.feed([{"k": "a", "i": 1}])
+    assert caught.value.query_id == query_id
+    assert not any(watch.wait(0.0) for watch in watches)
     watched.close()
 
 
