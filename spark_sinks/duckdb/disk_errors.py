@@ -22,10 +22,10 @@ def disk_error(text: str) -> SqlError | None:
     if found is None:
         return None
     full = found["cause"] in _FULL
-    remedy = "Free space on" if full else "Look after"
+    hint = "Free space on" if full else "Look after"
     return SqlError(
         sqlstates.DISK_FULL if full else sqlstates.IO_ERROR,
         "the file of the views cannot be written",
         detail=f"{found['cause']}.",
-        hint=f"{remedy} the disk of the data directory. The views go on by themselves.",
+        hint=f"{hint} the disk of the data directory. The views go on when it takes what they write.",
     )

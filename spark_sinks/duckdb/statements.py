@@ -108,7 +108,7 @@ class Together:
         self._named = ExitStack()
 
     def add(self, text: str, parameters: Sequence[Any]) -> None:
-        """``parameters`` are $1, $2 ... of the text."""
+        """``parameters`` are $1, $2 ... of the text, which has no such name or constant."""
         before = len(self._parameters)
         self._texts.append(_PARAMETER.sub(lambda found: f"${before + int(found[1])}", text))
         self._parameters += parameters

@@ -204,8 +204,10 @@ def test_a_clock_that_is_set_begins_each_silence_anew(
         world.writer.execute(f"UPDATE {join_sides.qualified_marks(join)} SET seen_at = {seen}")
     monkeypatch.setattr(time, "time", lambda: clock() + hours * 3600)
     assert source.clock_was_set("")
-    assert not source.clock_was_set("")
+    assert source.clock_was_set(""), "until it is noted"
     world.writer.execute_for("q", [join_sides.silence_begins_statement(join)])
+    source.clock_is_known("")
+    assert not source.clock_was_set("")
     assert not world.look(1, clock()), "it is silent since now"
     assert world.look(1, clock() + 60)
     world.take()

@@ -174,23 +174,31 @@ def test_what_spark_refused_is_not_asked_again_for_the_same_queries() -> None:
 
 def test_slots_are_taken_and_given_back() -> None:
     lanes = LiveLanes(lambda: 4)
-    assert lanes.take(3)
-    assert not lanes.take(2)
+    taken = lanes.take(3)
+    assert taken is not None
+    assert lanes.take(2) is None
     assert lanes.left == 1
-    lanes.give_back(3)
-    assert lanes.take(4)
-    assert not NO_LANES.take(1)
+    for _ in range(2):
+        taken.give_back()
+        assert lanes.left == 4
+    assert lanes.take(4) is not None
+    assert NO_LANES.take(1) is None
 
 
 def test_slots_of_a_cluster_are_those_that_batches_leave() -> None:
     cores = 0
     lanes = live_lanes(CLUSTER, lambda: cores)
-    assert (lanes.left, lanes.take(1)) == (0, False)
+    assert (lanes.left, lanes.take(1)) == (0, None)
     cores = 6
-    assert (lanes.left, lanes.take(3), lanes.left) == (4, True, 1)
+    one, other = lanes.take(1), lanes.take(2)
+    assert one is not None
+    assert other is not None
+    assert (lanes.left, one.give_up()) == (1, False)
     cores = 4  # an executor has gone
     assert lanes.left == -1
-    lanes.give_back(3)
+    assert [one.give_up(), other.give_up(), one.give_up()] == [True, False, False], "one of them is enough"
+    for each in (one, other):
+        each.give_back()
     cores = 1_000
     assert lanes.left == CLUSTER.live_slots
     assert live_lanes(SparkOptions("local[2]", live_slots=8), lambda: 0).left == 8

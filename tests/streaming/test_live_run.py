@@ -29,7 +29,7 @@ class Run:
     def __init__(self) -> None:
         self.empty: Any = position(10, 10)
         self.committed: list[EvaluatedBatch] = []
-        self.slots_went = False
+        self.executors_went = False
         live = SimpleNamespace(refusal=None, passed=lambda start, end: self.empty)
         reader: Any = SimpleNamespace(positions=KafkaPositions(), live=live, schemas=None, held=None)
         state = RunningState(reader, None, records_max=1000)  # type: ignore[arg-type]
@@ -47,7 +47,7 @@ class Run:
             evaluated=lambda seconds: None,
             reached=lambda step: None,
             addresses=("127.0.0.1", "127.0.0.1"),
-            slots_went=lambda: self.slots_went,
+            gives_up=lambda: self.executors_went,
         )
         self.run = LiveRun(services, 7, position(10, 10), [self.view])
 
@@ -82,7 +82,7 @@ def test_the_end_of_executors_ends_the_runs_that_hold_their_slots() -> None:
     made = Run()
     query: Any = SimpleNamespace(failure=lambda: None)
     made.run._look(query)
-    made.slots_went = True
+    made.executors_went = True
     with pytest.raises(LaneEnded, match="executors have gone whose task slots it needs") as caught:
         made.run._look(query)
     assert caught.value.at_once

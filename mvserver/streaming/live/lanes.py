@@ -34,23 +34,47 @@ class LiveLanes:
         self._lock = threading.Lock()
         self._taken = 0
 
-    def take(self, count: int) -> bool:
-        """Slots for so many partitions; False where fewer are left."""
+    def take(self, count: int) -> Slots | None:
+        """Slots for so many partitions; None where fewer are left."""
         with self._lock:
-            if self.refusal is not None or self._taken + count > self._slots():
-                return False
+            if self.refusal is not None or self._left < count:
+                return None
             self._taken += count
-            return True
-
-    def give_back(self, count: int) -> None:
-        with self._lock:
-            self._taken -= count
+            return Slots(self, count)
 
     @property
     def left(self) -> int:
         """Below zero where executors have gone whose slots are taken."""
         with self._lock:
-            return self._slots() - self._taken
+            return self._left
+
+    @property
+    def _left(self) -> int:
+        return self._slots() - self._taken
+
+
+class Slots:
+    """Those of one live run, until they are given back."""
+
+    def __init__(self, lanes: LiveLanes, count: int) -> None:
+        self._lanes = lanes
+        self._count = count
+
+    def give_back(self) -> None:
+        with self._lanes._lock:
+            self._give_back()
+
+    def give_up(self) -> bool:
+        """Gives them back where executors have gone, and not all runs can keep theirs. Then this run is to end."""
+        with self._lanes._lock:
+            lacking = self._lanes._left < 0 < self._count
+            if lacking:
+                self._give_back()
+            return lacking
+
+    def _give_back(self) -> None:
+        self._lanes._taken -= self._count
+        self._count = 0
 
 
 def no_lanes(refusal: str) -> LiveLanes:

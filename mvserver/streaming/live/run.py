@@ -60,7 +60,7 @@ class LiveServices:
     evaluated: Callable[[float], None]  # how long an evaluation took
     reached: Callable[[str], None]
     addresses: tuple[str, str]  # by which tasks reach the server, and at which it listens for them
-    slots_went: Callable[[], bool]  # whether live tasks hold more slots than there are any more
+    gives_up: Callable[[], bool]  # its task slots, where executors have gone
 
 
 class LiveRun:
@@ -178,7 +178,7 @@ class LiveRun:
         failure = query.failure()
         if failure is not None:
             raise failure
-        if self._services.slots_went():
+        if self._services.gives_up():
             raise LaneEnded("executors have gone whose task slots it needs", at_once=True)
         state = self._services.state
         with state.lock:

@@ -21,7 +21,7 @@ from mvserver.errors import SqlError, words_of
 from mvserver.streaming.batch.evaluate import Evaluated
 from mvserver.streaming.live.choice import LaneChoice
 from mvserver.streaming.live.ended import LaneEnded, LiveRefused
-from mvserver.streaming.live.lanes import NO_LANES, LiveLanes
+from mvserver.streaming.live.lanes import NO_LANES, LiveLanes, Slots
 from mvserver.streaming.live.run import LiveRun, LiveServices
 from mvserver.streaming.pipeline.attempts import attempts
 from mvserver.streaming.pipeline.committer import Committer
@@ -302,11 +302,12 @@ class Pipeline:
         with self._services.writer.transaction() as ledger:
             self._generation = ledger.begin_generation(self.id, position)
         checkpoint = self._services.work_directory / self.id / f"checkpoint-{self._generation}"
-        if slots and self._services.live.take(slots):
+        taken = self._services.live.take(slots) if slots else None
+        if taken is not None:
             try:
-                return self._run_live(session, position, checkpoint, subscribers)
+                return self._run_live(session, position, checkpoint, subscribers, taken)
             finally:
-                self._services.live.give_back(slots)
+                taken.give_back()
         self._lane.batches_began()
 
         def on_batch(frame: Callable[[], DataFrame], batch_id: int) -> None:
@@ -334,7 +335,12 @@ class Pipeline:
         return self._lane.obstacle() is None
 
     def _run_live(
-        self, session: SparkSession, position: Position, checkpoint: Path, subscribers: Sequence[Subscriber]
+        self,
+        session: SparkSession,
+        position: Position,
+        checkpoint: Path,
+        subscribers: Sequence[Subscriber],
+        slots: Slots,
     ) -> bool:
         """What ends it besides the pipeline itself is shown, and left to the batch lane: that meets it again where it
         is more than a reason to leave this one."""
@@ -348,7 +354,7 @@ class Pipeline:
             evaluated=self._live_evaluated,
             reached=self._services.reached,
             addresses=self._services.live.addresses,
-            slots_went=lambda: self._services.live.left < 0,
+            gives_up=slots.give_up,
         )
         began, cause = time.monotonic(), None
         try:

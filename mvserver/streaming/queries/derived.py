@@ -86,9 +86,11 @@ class DerivedSource:
     def clock_was_set(self, path: str) -> bool:
         """Whether the system's clock was put forward or back since the last look at a node."""
         now = moments.clock_set_by()
-        before = self._clock_set_by.get(path, now)
-        self._clock_set_by[path] = now
-        return abs(now - before) > limits.CLOCK_STEP_S
+        return abs(now - self._clock_set_by.setdefault(path, now)) > limits.CLOCK_STEP_S
+
+    def clock_is_known(self, path: str) -> None:
+        """What was to be done about that is done."""
+        self._clock_set_by[path] = moments.clock_set_by()
 
     def takes_along(self, query_ids: Sequence[str]) -> bool:
         """Whether the query itself has changed with its sides: in their transactions, without a batch of its own."""
@@ -275,7 +277,8 @@ class DerivedSources:
             return
         first = made.feeds_of(node.path)[0]
         if made.clock_was_set(node.path):  # how long a partition is silent is known by the clock alone
-            writer.execute_for(first.subscriber.query_id, [join_sides.silence_begins_statement(tables)])
+            self._execute(first, [join_sides.silence_begins_statement(tables)])
+            made.clock_is_known(node.path)
             return
         moved = []
         for feed in made.feeds_of(node.path):
@@ -291,12 +294,14 @@ class DerivedSources:
             moment = shown(feed.pipeline.confirmed_at(feed.subscriber))
             if moment is not None and writer.answers(silence.is_due(tables, index, moment)):
                 moved += silence.statements(tables, index, moment)
-        if not moved:
-            return
+        if moved:
+            self._execute(first, (*moved, *tables.close_statements()))
+
+    def _execute(self, feed: Feed, statements: Sequence[str]) -> None:
         try:
-            writer.execute_for(first.subscriber.query_id, (*moved, *tables.close_statements()))
+            self._services.writer.execute_for(feed.subscriber.query_id, statements)
         except MergeError as failed:  # of the join's own condition, as in a batch of that side
-            first.pipeline.fail(first.subscriber, failed.error)
+            feed.pipeline.fail(feed.subscriber, failed.error)
 
     def _pipeline(self, made: DerivedSource, node: Node, index: int) -> tuple[Pipeline, bool]:
         scan = node.sides[index].scan

@@ -14,9 +14,11 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
+from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
 
 from mvserver import limits
+from mvserver.errors import words_of
 from mvserver.spark_jvm import SparkJvm, exit_signal, exit_text
 from mvserver.streaming.spark.class_archive import make_beside
 from mvserver.streaming.spark.executors import executor_cores
@@ -167,8 +169,12 @@ class SparkProcess:
         return code is not None and exit_signal(code) == signal.SIGKILL and oom_kills() > self._oom_kills
 
     def _look_at_executors(self, session: SparkSession) -> None:
-        if self._options.is_remote:
+        if not self._options.is_remote:
+            return
+        try:
             self.executor_cores = executor_cores(session)
+        except Py4JJavaError as error:  # the JVM answers: the last count stands
+            _log.info("Spark's executors could not be counted: %s", words_of(error))
 
     # --- the threads ------------------------------------------------------------------------------------------------
     def _await_end(self, process: subprocess.Popen[bytes]) -> None:

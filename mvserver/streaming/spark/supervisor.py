@@ -77,9 +77,9 @@ class SparkSupervisor:
 
     @property
     def executor_cores(self) -> int:
-        """Task slots on other machines, as of a second ago; 0 where Spark is local, or not there."""
+        """Task slots on other machines, as of a second ago; 0 where Spark is local, or has not begun."""
         process = self._process
-        return 0 if process is None or self._session is None else process.executor_cores
+        return 0 if process is None else process.executor_cores
 
     def is_current(self, session: SparkSession) -> bool:
         """Whether the session's life of Spark goes on, as far as is known."""
