@@ -167,7 +167,8 @@ class GroupVersionTables(TemporalTables):
         groups = f"SELECT {', '.join(['id', 'r', *outputs])} FROM ({finished}){having}"
         if self.residual is None:
             return groups
-        met = f"p.id = v.id AND {self.residual.format(l='p', r='v')}"
+        residual = self.residual.format(l="p", r="v")  # which may fail for rows that do not meet
+        met = f"p.id = v.id AND CASE WHEN p.id = v.id THEN {residual} ELSE false END"
         return f"SELECT v.* FROM {RELEASED} p JOIN ({groups}) v ON {met}"
 
     def _forget(self) -> str:
