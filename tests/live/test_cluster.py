@@ -52,6 +52,7 @@ def test_views_are_live_and_exact_through_the_end_of_executors(
     assert generation(clustered, name) >= live
 
 
+@pytest.mark.night
 def test_functions_in_python_run_in_executors(
     clustered: LiveServer, kafka_broker: KafkaBroker, kafka_topic: Callable[..., str]
 ) -> None:
