@@ -211,3 +211,14 @@ SELECT ($1 + interval '1 day')::date FROM facts ;; 2024-02-29
 SELECT ($1 + interval '1 day')::timestamp FROM facts ;; 2024-02-29
 SELECT ($1 + interval '1 day')::time FROM facts ;; 01:00
 SELECT ($1 + interval '1 hour') IS DISTINCT FROM time '12:00', c IS NOT DISTINCT FROM $2 + interval '1 hour' FROM facts ORDER BY id ;; 12:00 | 11:00
+SELECT ARRAY(SELECT 'a'::char(3)), ARRAY(SELECT 'a'::char(3) UNION ALL SELECT 'b'::char(3))
+SELECT concat(x, '|') FROM (SELECT 'abc'::char(3) x UNION ALL SELECT 'abcdef'::char(6)) t ORDER BY 1
+SELECT replace(format('%s|', x), ' ', ''), replace(coalesce(x, 'u') || '|', ' ', '') FROM (VALUES ('a'::char(3)), ('bcdef'::text)) t(x) ORDER BY 1
+SELECT array_agg(x ORDER BY x) FROM (VALUES ('abc'::char(3)), ('bcdef'::text)) t(x)
+SELECT replace(concat(x, '|'), ' ', '') FROM (VALUES ('a'::char(3)), ('bcdef')) t(x) ORDER BY 1
+SELECT x, concat(x, '|') FROM (VALUES ('a'::char(3)), ('b'::char(3))) t(x) ORDER BY 1
+SELECT replace(concat(x, '|'), ' ', '') FROM (SELECT 'a'::char(3) x) a FULL JOIN (SELECT 'bcdef'::text x) b USING (x) ORDER BY 1
+SELECT concat(x, '|') FROM (SELECT 'a'::char(3) x) a NATURAL FULL JOIN (SELECT 'b'::char(3) x) b ORDER BY 1
+SELECT (SELECT relname::text FROM pg_class WHERE oid = 1259) FROM (SELECT 'a'::char(3) relname) t
+SELECT (SELECT concat(relname, '|') FROM pg_class WHERE oid = 1259) FROM (SELECT 'a'::char(3) relname) t
+SELECT (SELECT x FROM unnest(ARRAY['abcdef']) AS x), (SELECT concat(x, '|')) FROM (SELECT 'a'::char(3) x) t
