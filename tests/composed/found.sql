@@ -222,3 +222,13 @@ SELECT concat(x, '|') FROM (SELECT 'a'::char(3) x) a NATURAL FULL JOIN (SELECT '
 SELECT (SELECT relname::text FROM pg_class WHERE oid = 1259) FROM (SELECT 'a'::char(3) relname) t
 SELECT (SELECT concat(relname, '|') FROM pg_class WHERE oid = 1259) FROM (SELECT 'a'::char(3) relname) t
 SELECT (SELECT x FROM unnest(ARRAY['abcdef']) AS x), (SELECT concat(x, '|')) FROM (SELECT 'a'::char(3) x) t
+SELECT (now(), interval '1 day') OVERLAPS (now(), now()) FROM pg_class LIMIT 1
+SELECT (current_time, current_time) OVERLAPS (current_time, current_time), (current_time, current_time) OVERLAPS (current_time, NULL)
+SELECT t = i, t <> i, i = t, t IS DISTINCT FROM i FROM (VALUES (time '10:00', interval '10 hour')) a(t,i)
+SELECT time '10:00' IN (interval '10 hours', interval '1 hour'), interval '10 hours' NOT IN (time '10:00', interval '1 hour')
+SELECT count(*) FROM (VALUES (time '10:00')) a(t) JOIN (VALUES (interval '10 hour')) b(i) ON t = i
+SELECT id FROM facts WHERE time '10:00' = interval '10 hours' AND ts::time <> interval '1 day' ORDER BY id
+SELECT t = $1::interval FROM (VALUES (time '10:00')) a(t) ;; 10 hours
+SELECT quote_literal(0.5::numeric(2,2)), quote_nullable(0.5::numeric(2,2)), quote_literal(5), quote_literal('a'), quote_nullable(NULL), quote_literal(NULL)
+SELECT quote_literal(f8), quote_literal(b), quote_nullable(n2), quote_literal(ai), quote_literal(ts), quote_literal(tz) FROM facts ORDER BY id
+SELECT percentile_cont(0.5) WITHIN GROUP (ORDER BY NULL)
