@@ -232,3 +232,14 @@ SELECT t = $1::interval FROM (VALUES (time '10:00')) a(t) ;; 10 hours
 SELECT quote_literal(0.5::numeric(2,2)), quote_nullable(0.5::numeric(2,2)), quote_literal(5), quote_literal('a'), quote_nullable(NULL), quote_literal(NULL)
 SELECT quote_literal(f8), quote_literal(b), quote_nullable(n2), quote_literal(ai), quote_literal(ts), quote_literal(tz) FROM facts ORDER BY id
 SELECT percentile_cont(0.5) WITHIN GROUP (ORDER BY NULL)
+SELECT ARRAY['sad'::mood] @> $1 ;; {sad}
+SELECT $1 <@ ARRAY['sad'::mood] ;; {sad}
+SELECT (ARRAY['sad'::mood] || $1)::text ;; {ok}
+SELECT ($1 || ARRAY['sad'::mood])::text ;; {ok}
+SELECT ARRAY['sad'::mood] || $1 ;; {ok}
+SELECT $1 || ARRAY['sad'::mood] ;; {ok}
+SELECT array_cat(ARRAY['sad'::mood], $1) ;; {ok}
+SELECT array_append(ARRAY['sad'::mood], $1) ;; ok
+SELECT array_prepend($1, ARRAY['sad'::mood]) ;; ok
+SELECT array_append(ARRAY['sad'::mood], 'ok')
+SELECT array_append(ARRAY[e::mood], $1), ARRAY[e::mood] @> $2 FROM facts WHERE e IS NOT NULL ORDER BY id ;; ok | {ok}
