@@ -17,7 +17,7 @@ from mvserver.compiler.capabilities.lookup import call_operator
 from mvserver.compiler.changelog_joins import narrow
 from mvserver.compiler.changelogs import CHANGELOG
 from mvserver.compiler.derived import contributions, derived_scan, with_marks
-from mvserver.compiler.expressions import Case, ColumnReference, Expression, KeyReference, both, renamed
+from mvserver.compiler.expressions import Case, Cast, ColumnReference, Expression, KeyReference, both, renamed
 from mvserver.compiler.join_conditions import conditions, over_side, without_equality
 from mvserver.compiler.plans import (
     PLAIN,
@@ -40,6 +40,7 @@ _MOMENTS = {Aggregate.VAR_POP, Aggregate.VAR_SAMP, Aggregate.STDDEV_POP, Aggrega
 _ADDED = (PLAIN | TIMED) - _MOMENTS
 _TAKEN_BACK = {Aggregate.COUNT_ROWS, Aggregate.COUNT, Aggregate.SUM, Aggregate.AVG}
 _HINT = "Write them to a topic, and join the stream with the changelog over that."
+_ONE_TYPE = "Both sides must have one type: cast the stream's column in ON, or what they are grouped by in GROUP BY."
 
 
 def joined_with_groups(
@@ -65,7 +66,8 @@ def joined_with_groups(
         raise without_equality(tree.args["on"])
     by_key = {primary.get(_name(theirs) or ""): mine for mine, theirs in pairs}
     if len(pairs) != count or set(by_key) != set(primary.values()):
-        hint = f"Compare all that they are grouped by. {_HINT}"
+        cast = any(isinstance(theirs, Cast) and _name(theirs.operand) in primary for _, theirs in pairs)
+        hint = _ONE_TYPE if cast else f"Compare all that they are grouped by. {_HINT}"
         raise refused("a join of a stream with groups by anything but their keys", tree, hint)
     keys = tuple(over_side(by_key[str(index)], given) for index in range(count))
     side = JoinSide(with_marks(left.scan), left.where, keys, given)

@@ -48,13 +48,12 @@ def _type_inner_set_columns(query: TypedPullQuery) -> None:
 
 def _type_constants(query: TypedPullQuery) -> None:
     """Texts beside an operator, on which the types of all around them depend."""
-    if query.query.reads_system:
-        return
-    if constant_operands.present(query.tree):
+    own = not query.query.reads_system
+    if own and constant_operands.present(query.tree):
         query.rewriting().type_constants()
     if overlapping.present(query.tree):
         query.rewriting().choose_overlaps(query.query.oids)
-    if binary_functions.present(query.tree):
+    if own and binary_functions.present(query.tree):
         query.rewriting().trim_bytes()
 
 

@@ -262,6 +262,7 @@ CHECKED_MACROS: tuple[str, ...] = tuple(
             ELSE chr(CAST(n AS INTEGER)) END""",
         "_lpad(s, n, f) AS CASE WHEN f = '' AND n > 0 THEN left(s, n) WHEN f = '' AND n <= 0 THEN left(s, 0) "
         "ELSE lpad(s, n, f) END",
+        "_blank_padded(s, n) AS printf('%-' || n || 's', s)",  # which cuts nothing
         "_rpad(s, n, f) AS CASE WHEN f = '' AND n > 0 THEN left(s, n) WHEN f = '' AND n <= 0 THEN left(s, 0) "
         "ELSE rpad(s, n, f) END",
         """_overlay(s, r, p, n) AS CASE WHEN p < 1 AND s IS NOT NULL AND r IS NOT NULL

@@ -333,6 +333,7 @@ MADE_HINT = (
     "Compare all that they are grouped by. Write them to a topic, and join the stream with the changelog over that.",
     "Join the stream with the changelogs themselves, one after the other.",
     "Compare the whole primary keys: each row of the stream then meets one row at most.",
+    "Both sides must have one type: cast the stream's column in ON, or what they are grouped by in GROUP BY.",
 )
 REFUSED = [
     (_JOIN.format("JOIN", "ON o.id = p.id"), "0A000", "a join of two streams without WITHIN is not supported",
@@ -379,6 +380,9 @@ REFUSED = [
              "aggregate sum over rows that may be replaced is not supported in groups that a stream is joined with", 0),
             ("", "id, count(*) AS n FROM paid GROUP BY id", "o.id = q.n",
              "a join of a stream with groups by anything but their keys is not supported in a continuous query", 1),
+            ("", "x::decimal(5, 2) AS d, count(*) AS n FROM orders GROUP BY x::decimal(5, 2)",
+             "o.x::decimal(10, 3) = q.d",
+             "a join of a stream with groups by anything but their keys is not supported in a continuous query", 4),
             ("", "id, x, count(*) AS n FROM orders GROUP BY id, x", "o.id = q.id",
              "a join of a stream with groups by anything but their keys is not supported in a continuous query", 1),
             ("", "id, window_end, count(*) AS n FROM TUMBLE(paid, SIZE 1 MINUTE) GROUP BY id, window_start, window_end",

@@ -211,3 +211,35 @@ SELECT ($1 + interval '1 day')::date FROM facts ;; 2024-02-29
 SELECT ($1 + interval '1 day')::timestamp FROM facts ;; 2024-02-29
 SELECT ($1 + interval '1 day')::time FROM facts ;; 01:00
 SELECT ($1 + interval '1 hour') IS DISTINCT FROM time '12:00', c IS NOT DISTINCT FROM $2 + interval '1 hour' FROM facts ORDER BY id ;; 12:00 | 11:00
+SELECT ARRAY(SELECT 'a'::char(3)), ARRAY(SELECT 'a'::char(3) UNION ALL SELECT 'b'::char(3))
+SELECT concat(x, '|') FROM (SELECT 'abc'::char(3) x UNION ALL SELECT 'abcdef'::char(6)) t ORDER BY 1
+SELECT replace(format('%s|', x), ' ', ''), replace(coalesce(x, 'u') || '|', ' ', '') FROM (VALUES ('a'::char(3)), ('bcdef'::text)) t(x) ORDER BY 1
+SELECT array_agg(x ORDER BY x) FROM (VALUES ('abc'::char(3)), ('bcdef'::text)) t(x)
+SELECT replace(concat(x, '|'), ' ', '') FROM (VALUES ('a'::char(3)), ('bcdef')) t(x) ORDER BY 1
+SELECT x, concat(x, '|') FROM (VALUES ('a'::char(3)), ('b'::char(3))) t(x) ORDER BY 1
+SELECT replace(concat(x, '|'), ' ', '') FROM (SELECT 'a'::char(3) x) a FULL JOIN (SELECT 'bcdef'::text x) b USING (x) ORDER BY 1
+SELECT concat(x, '|') FROM (SELECT 'a'::char(3) x) a NATURAL FULL JOIN (SELECT 'b'::char(3) x) b ORDER BY 1
+SELECT (SELECT relname::text FROM pg_class WHERE oid = 1259) FROM (SELECT 'a'::char(3) relname) t
+SELECT (SELECT concat(relname, '|') FROM pg_class WHERE oid = 1259) FROM (SELECT 'a'::char(3) relname) t
+SELECT (SELECT x FROM unnest(ARRAY['abcdef']) AS x), (SELECT concat(x, '|')) FROM (SELECT 'a'::char(3) x) t
+SELECT (now(), interval '1 day') OVERLAPS (now(), now()) FROM pg_class LIMIT 1
+SELECT (current_time, current_time) OVERLAPS (current_time, current_time), (current_time, current_time) OVERLAPS (current_time, NULL)
+SELECT t = i, t <> i, i = t, t IS DISTINCT FROM i FROM (VALUES (time '10:00', interval '10 hour')) a(t,i)
+SELECT time '10:00' IN (interval '10 hours', interval '1 hour'), interval '10 hours' NOT IN (time '10:00', interval '1 hour')
+SELECT count(*) FROM (VALUES (time '10:00')) a(t) JOIN (VALUES (interval '10 hour')) b(i) ON t = i
+SELECT id FROM facts WHERE time '10:00' = interval '10 hours' AND ts::time <> interval '1 day' ORDER BY id
+SELECT t = $1::interval FROM (VALUES (time '10:00')) a(t) ;; 10 hours
+SELECT quote_literal(0.5::numeric(2,2)), quote_nullable(0.5::numeric(2,2)), quote_literal(5), quote_literal('a'), quote_nullable(NULL), quote_literal(NULL)
+SELECT quote_literal(f8), quote_literal(b), quote_nullable(n2), quote_literal(ai), quote_literal(ts), quote_literal(tz) FROM facts ORDER BY id
+SELECT percentile_cont(0.5) WITHIN GROUP (ORDER BY NULL)
+SELECT ARRAY['sad'::mood] @> $1 ;; {sad}
+SELECT $1 <@ ARRAY['sad'::mood] ;; {sad}
+SELECT (ARRAY['sad'::mood] || $1)::text ;; {ok}
+SELECT ($1 || ARRAY['sad'::mood])::text ;; {ok}
+SELECT ARRAY['sad'::mood] || $1 ;; {ok}
+SELECT $1 || ARRAY['sad'::mood] ;; {ok}
+SELECT array_cat(ARRAY['sad'::mood], $1) ;; {ok}
+SELECT array_append(ARRAY['sad'::mood], $1) ;; ok
+SELECT array_prepend($1, ARRAY['sad'::mood]) ;; ok
+SELECT array_append(ARRAY['sad'::mood], 'ok')
+SELECT array_append(ARRAY[e::mood], $1), ARRAY[e::mood] @> $2 FROM facts WHERE e IS NOT NULL ORDER BY id ;; ok | {ok}

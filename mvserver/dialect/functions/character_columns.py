@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from mvserver import interrupts
-from mvserver.dialect.derived_columns import is_plain, item_of
+from mvserver.dialect.derived_columns import choices_of, is_plain
 from mvserver.dialect.functions.casts import PADDED, SHOWN_AS, character_length
 from mvserver.dialect.joins import sources_of
 from mvserver.dialect.parameters import signatures
@@ -49,6 +49,10 @@ def show(tree: exp.Expr) -> None:
     for call in interrupts.asking(list(tree.find_all(*_SHOWING))):
         for part in call.expressions:
             _pad(part)
+    _show_columns(tree)
+
+
+def _show_columns(tree: exp.Expr) -> None:
     if isinstance(tree, exp.SetOperation):
         _show_sets(tree)
         return
@@ -59,7 +63,7 @@ def show(tree: exp.Expr) -> None:
         value = item.unalias()
         if sorted_distinct and isinstance(value, exp.Column):
             continue  # what a DISTINCT is sorted by must stay as it is
-        found = _type(value, 0)
+        found = _type(value)
         if found.oid not in _CHARACTER:
             _show_array(value, tree)
             continue
@@ -74,7 +78,7 @@ _SHOWING = (exp.Concat, exp.ConcatWs, exp.Format)
 
 def _pad(value: exp.Expr) -> None:
     """With its blanks, where it is a char(n)."""
-    bare, found = value.unnest(), _type(value, 0)
+    bare, found = value.unnest(), _type(value)
     if not found.is_blank_padded:
         return
     if isinstance(bare, exp.Cast):
@@ -87,7 +91,7 @@ def _padded(value: exp.Expr, length: int) -> exp.Expr:
     bare = value.copy()
     if isinstance(bare, exp.Subquery):
         bare.set("alias", None)
-    return exp.Anonymous(this="rpad", expressions=[bare, exp.Literal.number(length), exp.Literal.string(" ")])
+    return exp.Anonymous(this="_blank_padded", expressions=[bare, exp.Literal.number(length)])
 
 
 def _shown(item: exp.Expr, value: exp.Expr, found: _Text, select: exp.Select) -> exp.Expr | None:
@@ -115,16 +119,30 @@ def _show_array(value: exp.Expr, select: exp.Select) -> None:
     if isinstance(array, exp.ArrayAgg):
         keys = [order.this for order in array.find_all(exp.Ordered)]
         elements = [_argument(array), *keys]
-        found = _type(elements[0], 0)
+        found = _type(elements[0])
+    elif isinstance(array, exp.Array) and len(array.expressions) == 1 and isinstance(array.expressions[0], exp.Query):
+        _show_query(value, array.expressions[0])
+        return
     elif isinstance(array, exp.Array) and not _is_grouped(select):
         elements = list(array.expressions)
-        found = _common([_type(element, 0) for element in elements]) if elements else _TEXT
+        found = _common([_type(element) for element in elements]) if elements else _TEXT
     else:
         return
     if found.oid in _CHARACTER and found.oid in oids.ARRAY_OF:
         for element in elements:
             _pad(element)
         value.meta[SHOWN_AS] = (oids.ARRAY_OF[found.oid], found.shown_as[1] if isinstance(array, exp.Array) else -1)
+
+
+def _show_query(value: exp.Expr, query: exp.Query) -> None:
+    """``ARRAY(SELECT …)``."""
+    sides = _sides(query)
+    if sides is None or len(sides[0].expressions) != 1:
+        return
+    found = _of_sets(query, 0)
+    _show_columns(query.unnest())
+    if found.oid in _CHARACTER and found.oid in oids.ARRAY_OF:
+        value.meta[SHOWN_AS] = (oids.ARRAY_OF[found.oid], found.shown_as[1])
 
 
 def _argument(call: exp.Expr) -> exp.Expr:
@@ -167,10 +185,11 @@ def _show_sets(tree: exp.SetOperation) -> None:
         found = _of_sets(tree, at)
         if found.is_blank_padded or (found.oid == oids.BPCHAR and all_kept):
             for item in [side.expressions[at] for side in sides]:
-                own = _type(item, 0)
+                own = _type(item)
                 if own.is_blank_padded:
                     _padded_item(item, item.unalias(), own.length or 1)
-        shown.append(found.shown_as if found.oid in _CHARACTER else None)
+        known = found.oid in _CHARACTER and (all_kept or not _lacks_blanks(found, sides, at))
+        shown.append(found.shown_as if known else None)
     tree.meta[SHOWN_COLUMNS] = shown
 
 
@@ -186,11 +205,16 @@ def _sides(tree: exp.Expr) -> list[exp.Select] | None:
     return [bare] if plain and isinstance(bare, exp.Select) else None
 
 
+def _lacks_blanks(found: _Text, sides: Sequence[exp.Select], at: int) -> bool:
+    """Whether blanks that belong to values of a side are left out, as they would make two values of one."""
+    return not found.is_blank_padded and any(_type(side.expressions[at]).is_blank_padded for side in sides)
+
+
 def _of_sets(tree: exp.Expr, at: int) -> _Text:
     bare = tree.unnest()
     if isinstance(bare, exp.SetOperation):
         return _common([_of_sets(bare.left, at), _of_sets(bare.right, at)])
-    return _type(bare.expressions[at].unalias(), 0)
+    return _type(bare.expressions[at].unalias())
 
 
 # --- types ------------------------------------------------------------------------------------------------------------
@@ -201,8 +225,10 @@ _OIDS = {
 }  # fmt: skip
 
 
-def _type(node: exp.Expr, depth: int) -> _Text:
-    """Of an expression that is a text; ``_TEXT`` also for all that is none."""
+def _type(node: exp.Expr, depth: int = 0, known: dict[int, _Text] | None = None) -> _Text:
+    """Of an expression that is a text; ``_TEXT`` also for all that is none. ``known`` are columns that were met, as
+    several sides may lead to one."""
+    known = {} if known is None else known
     bare = node.unalias().unnest()
     if depth > _DEPTH_MAX:
         return _TEXT
@@ -211,18 +237,24 @@ def _type(node: exp.Expr, depth: int) -> _Text:
     if isinstance(bare, exp.Null | exp.Parameter) or (isinstance(bare, exp.Literal) and bare.is_string):
         return _UNKNOWN
     if isinstance(bare, exp.Column):
-        behind = _behind(bare)
-        return _TEXT if behind is None or is_plain(behind) else _type(behind, depth + 1)
+        if id(bare) not in known:
+            types = [_TEXT if is_plain(item) else _type(item, depth + 1, known) for item in _behind(bare)]
+            known[id(bare)] = _resolved(_common(types)) if types else _TEXT
+        return known[id(bare)]
     if isinstance(bare, exp.Select) and len(bare.expressions) == 1:  # of a scalar sub-query
-        found = _type(bare.expressions[0], depth + 1)
-        return _TEXT if found == _UNKNOWN else found
+        return _resolved(_type(bare.expressions[0], depth + 1, known))
     if isinstance(bare, exp.Nullif):
-        first, other = _type(bare.this, depth + 1), _type(bare.expression, depth + 1)
+        first, other = (_type(part, depth + 1, known) for part in (bare.this, bare.expression))
         return first if first.oid == oids.BPCHAR and other.oid in (oids.BPCHAR, oids.UNKNOWN) else _TEXT
     values = _values(bare)
     if not values:
         return _TEXT
-    return _common([_type(value, depth + 1) for value in values])
+    return _common([_type(value, depth + 1, known) for value in values])
+
+
+def _resolved(found: _Text) -> _Text:
+    """A constant of a sub-query is a text."""
+    return _TEXT if found.oid == oids.UNKNOWN else found
 
 
 def _of_cast(cast: exp.Cast) -> _Text:
@@ -253,7 +285,7 @@ def _typed(node: exp.Expr) -> list[_Text]:
     values = _values(bare)
     if values:
         return [found for value in values for found in _typed(value)]
-    found = _type(bare, 0)
+    found = _type(bare)
     return [] if found == _UNKNOWN else [found]
 
 
@@ -265,13 +297,19 @@ def _has_constant(node: exp.Expr) -> bool:
     return isinstance(bare, exp.Literal | exp.Parameter)
 
 
-def _behind(column: exp.Column) -> exp.Expr | None:
-    """What a query within has for the column."""
+def _behind(column: exp.Column) -> Sequence[exp.Expr]:
+    """What queries within have for the column: that of each side, where several make one; none where it is unknown."""
     select = column.find_ancestor(exp.Select)
     while select is not None:
+        found: list[exp.Expr] = []
         for source in sources_of(select):
-            found = item_of(source, column.name, select) if column.table in ("", source.alias_or_name) else None
-            if found is not None:
-                return found
+            if column.table not in ("", source.alias_or_name):
+                continue
+            items = choices_of(source, column.name, select)
+            if items is None or (not items and source.alias_or_name == column.name):  # a function's, or a whole row
+                return ()
+            found += items
+        if found or (column.table and any(source.alias_or_name == column.table for source in sources_of(select))):
+            return found
         select = select.find_ancestor(exp.Select)  # a sub-query's outer columns
-    return None
+    return ()

@@ -50,6 +50,40 @@ def unify_rows(tree: exp.Expr, type_of: TypeOf) -> None:
             for group in _groups(choice):
                 if any(isinstance(part.unnest(), exp.Parameter) for part in group):
                     _unify(choice, group, type_of)
+        else:
+            _type_beside_array(choice, type_of)
+
+
+def _type_beside_array(node: exp.Expr, type_of: TypeOf) -> None:
+    """A parameter beside an array of an enum type is such an array, or one of its items; a text is such an item."""
+    call = _array_call(node)
+    if call is None:
+        return
+    name, operands = call
+    for operand, other in (operands, operands[::-1]):
+        bare = operand.unnest()
+        if not (isinstance(bare, exp.Parameter) or (name in _OF_ITEM and _is_constant(bare))):
+            continue
+        kind = type_of(other)
+        found = enums.known(kind[:-2]) if kind.endswith("]") else None
+        if found is not None:
+            wanted = found.duck_type if name in _OF_ITEM else kind
+            operand.replace(exp.cast(operand.copy(), wanted, dialect="duckdb"))
+
+
+def _array_call(node: exp.Expr) -> tuple[str, list[exp.Expr]] | None:
+    """Name and both operands of what takes an array and another, or an item of it."""
+    if isinstance(node, exp.DPipe | exp.ArrayAppend | exp.ArrayPrepend):
+        return node.key, [node.this, node.expression]
+    if isinstance(node, exp.ArrayConcat):
+        parts = [node.this, *node.expressions]
+    else:
+        parts = node.expressions if isinstance(node, exp.Anonymous) and node.name.lower() in _OF_ARRAYS else []
+    return (node.name.lower() or node.key, list(parts)) if len(parts) == 2 else None
+
+
+_OF_ITEM = frozenset({"arrayappend", "arrayprepend", "array_append", "array_prepend"})
+_OF_ARRAYS = frozenset({"_contains_all", "_array_cat", "array_cat", "list_concat", "array_append", "array_prepend"})
 
 
 def add_missing(tree: exp.Expr, type_of: TypeOf) -> bool:

@@ -18,7 +18,8 @@ from mvserver.errors import SqlError
 
 _UTF8_BYTES_MAX = 4
 _PADS = ("lpad", "rpad")
-_CHECKED_PADS = ("_lpad", "_rpad")  # which stand for them where the filling may be empty
+_STAND_FOR = {"_lpad": "lpad", "_rpad": "rpad", "_blank_padded": "rpad"}
+"""Those whose filling may be empty, and the blanks of a char(n)."""
 
 
 def bound(tree: exp.Expr) -> None:
@@ -130,7 +131,7 @@ def _call(node: exp.Expr) -> tuple[str, Sequence[exp.Expr]] | None:
     if not isinstance(node, exp.Anonymous):
         return None
     name, count = function_name(node), len(node.expressions)
-    name = name.removeprefix("_") if name in _CHECKED_PADS else name
+    name = _STAND_FOR.get(name, name)
     wanted = {"repeat": (2, 2), "lpad": (2, 3), "rpad": (2, 3), "replace": (3, 3), "regexp_replace": (3, 4)}.get(name)
     if wanted is None or not wanted[0] <= count <= wanted[1]:
         return None

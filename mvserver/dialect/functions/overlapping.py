@@ -16,11 +16,16 @@ from mvserver.dialect.parameters import signatures
 from mvserver.dialect.typing.duck_types import output_type
 from mvserver.dialect.typing.operand_rules import NO_FUNCTION
 from mvserver.errors import SqlError
+from mvserver.pgcatalog.pgtypes import PgType, spelled
 from mvserver.types import oids
 
 _MACRO = "_overlaps"
 _CHOSEN = "chosen"  # of a call: its parts are what the macro takes
-_DUCK = {oids.TIME: "TIME", oids.TIMESTAMP: "TIMESTAMP", oids.TIMESTAMPTZ: "TIMESTAMPTZ", oids.INTERVAL: "INTERVAL"}
+_DUCK = {
+    oids.TIME: "TIME", oids.TIMETZ: "TIMETZ", oids.TIMESTAMP: "TIMESTAMP", oids.TIMESTAMPTZ: "TIMESTAMPTZ",
+    oids.INTERVAL: "INTERVAL",
+}  # fmt: skip
+_SHOWN_AS_TEXT = {"TIME WITH TIME ZONE": oids.TIMETZ}  # of types that no column of a result has
 
 
 def call(node: exp.Overlaps) -> exp.Expr:
@@ -68,7 +73,9 @@ def _oid(part: exp.Expr, type_of: Callable[[exp.Expr], str], given: Sequence[int
     if isinstance(bare, exp.Null) or (isinstance(bare, exp.Literal) and bare.is_string):
         return oids.UNKNOWN
     kind = type_of(part)
-    return oids.UNKNOWN if kind in ("", '"NULL"') else output_type(kind).pg.oid
+    if kind in ("", '"NULL"'):
+        return oids.UNKNOWN
+    return _SHOWN_AS_TEXT.get(kind) or output_type(kind).pg.oid
 
 
 def _typed(part: exp.Expr, oid: int) -> exp.Expr:
@@ -79,7 +86,7 @@ def _typed(part: exp.Expr, oid: int) -> exp.Expr:
 
 
 def _none_of(types: Sequence[int], what: str, hint: str) -> SqlError:
-    shown = ["unknown" if oid == oids.UNKNOWN else oids.type_name(oid) for oid in types]
+    shown = ["unknown" if oid == oids.UNKNOWN else spelled(PgType(oid)) for oid in types]
     return SqlError(
         sqlstates.AMBIGUOUS_FUNCTION if what == "is not unique" else sqlstates.UNDEFINED_FUNCTION,
         f"function pg_catalog.overlaps({', '.join(shown)}) {what}",

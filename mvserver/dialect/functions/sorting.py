@@ -36,11 +36,11 @@ def _aggregate_of(key: exp.Expr) -> exp.Expr | None:
 
 def _give_type(key: exp.Expr, of: exp.Expr) -> None:
     """``percentile_disc(0.5) WITHIN GROUP (ORDER BY 1.5)``: the constant is the value, and no place. A text of no type
-    is a number where ``of`` is percentile_cont."""
+    and a NULL are numbers where ``of`` is percentile_cont."""
     bare = key.this.unnest()
     if isinstance(bare, exp.Boolean):
         kind = "BOOLEAN"
-    elif isinstance(bare, exp.Literal) and bare.is_string and isinstance(of, exp.PercentileCont):
+    elif isinstance(of, exp.PercentileCont) and isinstance(bare, exp.Null | exp.Literal) and not bare.is_number:
         kind = "DOUBLE"
     elif isinstance(bare, exp.Literal) and not bare.is_string and _PLAIN.fullmatch(bare.name):
         whole, _, digits = bare.name.partition(".")

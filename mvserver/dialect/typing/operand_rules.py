@@ -12,6 +12,7 @@ from typing import Protocol
 from sqlglot import exp
 
 from mvserver import sqlstates
+from mvserver.dialect.marks import PERIODS
 from mvserver.dialect.typing.operators import SYMBOLS
 from mvserver.errors import SqlError
 from mvserver.sql.pull_parser import CALLED
@@ -184,7 +185,9 @@ def _check_compared(
 ) -> None:
     kinds = type_of(left), type_of(right)
     categories = [CATEGORIES.get(kind or "") for kind in kinds]
-    if None not in categories and categories[0] != categories[1] and set(categories) != _PERIODS:
+    if set(categories) == _PERIODS:
+        node.meta[PERIODS] = True  # DuckDB binds ``=`` of them and cannot run it
+    elif None not in categories and categories[0] != categories[1]:
         raise no_operator(f"{kinds[0]} {symbol} {kinds[1]}", place(node, operator=True))
 
 

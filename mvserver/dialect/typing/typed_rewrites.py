@@ -30,6 +30,7 @@ from mvserver.dialect.functions import (
 from mvserver.dialect.functions.arrays import array_literal
 from mvserver.dialect.functions.to_char import call
 from mvserver.dialect.growth import Growth
+from mvserver.dialect.marks import PERIODS
 from mvserver.dialect.probes import innermost, type_parameters, types_in
 from mvserver.dialect.typing import (
     constant_operands,
@@ -65,6 +66,7 @@ _TEXT_OF: dict[str, str] = {
 }  # fmt: skip
 """Macros that write a value of DuckDB's type as PostgreSQL does."""
 
+_QUOTING = ("_quote_literal", "_quote_nullable")
 _MARKS = ("_to_char", "_contains_all")
 
 
@@ -89,10 +91,15 @@ def _is_rewritten(node: exp.Expr) -> bool:
         target = node.to.this if isinstance(node.to, exp.DataType) else None
         text = target in _TEXT_TARGETS or target in _INTEGER_TARGETS or target in (*_READ, *_CLOCKS)
         return (text and plain) or target == exp.DType.VARBINARY
-    if operand_types.concerns(node) or json_values.concerns(node) or argument_rules.concerns(node):
+    if (
+        _compares_periods(node)
+        or operand_types.concerns(node)
+        or json_values.concerns(node)
+        or argument_rules.concerns(node)
+    ):
         return True
     if isinstance(node, exp.Anonymous):
-        return is_mark(node) or node.name == "_extract_epoch"
+        return is_mark(node) or node.name == "_extract_epoch" or node.name in _QUOTING
     if isinstance(node, exp.WithinGroup):
         return isinstance(node.this, exp.PercentileCont)
     if isinstance(node, exp.Case | exp.NullSafeEQ | exp.NullSafeNEQ):
@@ -104,6 +111,10 @@ def _is_rewritten(node: exp.Expr) -> bool:
     if isinstance(node, exp.Round):
         return node.args.get("decimals") is None or _digits(node) is not None
     return isinstance(node, exp.TimestampTrunc | exp.DPipe | exp.Concat | exp.ConcatWs)
+
+
+def _compares_periods(node: exp.Expr) -> bool:
+    return isinstance(node, exp.EQ | exp.NEQ | exp.In) and bool(node.meta.get(PERIODS))
 
 
 class TypedRewriting:
@@ -189,6 +200,10 @@ class TypedRewriting:
             return made
         if isinstance(node, exp.Anonymous) and node.name == "_extract_epoch":
             return self._epoch(node)
+        if isinstance(node, exp.Anonymous) and node.name in _QUOTING:
+            return self._quoted(node)
+        if _compares_periods(node):
+            return node if periods.as_intervals(node, self._type) else None
         if operand_types.concerns(node):
             return operand_types.rewritten(node, self._type)
         if json_values.concerns(node):
@@ -314,6 +329,14 @@ class TypedRewriting:
                 operand.replace(shown)
                 changed = True
         return node if changed else None
+
+    def _quoted(self, node: exp.Anonymous) -> exp.Expr | None:
+        """Quotes are put around the text that PostgreSQL makes of the value."""
+        (value,) = node.expressions
+        shown = text_of(value, self._type(value))
+        if shown is not None:
+            value.replace(shown)
+        return None if shown is None else node
 
     def _doubled(self, node: exp.Expr) -> exp.Expr | None:
         """Functions of real are those of double precision."""
