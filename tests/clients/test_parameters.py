@@ -30,7 +30,7 @@ KNOWN = {
         "SELECT id FROM shop WHERE ($1 IS NULL OR name = $1)",
     ),
     LENIENT: (
-        "SELECT $1 in (id, big) FROM shop", "SELECT $1 between $2 and amount FROM shop",
+        "SELECT $1 between $2 and amount FROM shop",
         "SELECT case $1 when 1 then 'a' end FROM shop", "SELECT id = (select $1) FROM shop",
     ),
     WIDER: (

@@ -17,7 +17,7 @@ TABLE = ROOT / "mvserver" / "sql" / "types.py"
 
 NAMED_IN = {
     "BOOLEAN": 9, "TINYINT": 7, "SMALLINT": 10, "INTEGER": 11, "BIGINT": 17, "FLOAT": 13, "DOUBLE": 12, "DECIMAL": 17,
-    "VARCHAR": 15, "VARBINARY": 10, "DATE": 9, "TIME": 9, "TIMESTAMP": 11, "TIMESTAMP_LTZ": 11, "INTERVAL": 13,
+    "VARCHAR": 15, "VARBINARY": 10, "DATE": 10, "TIME": 9, "TIMESTAMP": 12, "TIMESTAMP_LTZ": 12, "INTERVAL": 13,
 }  # fmt: skip
 """In how many files beside the table ``Kind.X`` may occur: those that treat values of the type in a way of its own."""
 

@@ -21,6 +21,7 @@ from spark_sinks.postgresql import frames
 from spark_sinks.postgresql.client import PostgresClient
 from spark_sinks.postgresql.source import PostgresReader
 from spark_sinks.postgresql.spool import RECORDS
+from spark_sinks.rows_frame import RowsFrame
 from tests.postgresql.test_client import options_of
 from tests.services.postgres import LogicalPostgres
 
@@ -33,8 +34,15 @@ WAITING = "SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'walsender
 class Tabled:
     """In Spark's place: a frame is the table that it is made of."""
 
+    _sc = None
+
     def createDataFrame(self, table: Any, schema: str | None = None) -> pa.Table:
         return table if schema is None else pa.Table.from_batches([], RECORDS)
+
+
+def rows_of(frame: Any) -> pa.Table:
+    """Those of a frame that Spark need not know of, or the table."""
+    return frame.rows if isinstance(frame, RowsFrame) else frame
 
 
 class Run:
@@ -67,7 +75,7 @@ class Run:
         end = self.reader.next_batch(self.position, records)
         if self.reader.positions.reached(self.position, end):
             return False
-        self.take(self.reader.batch(Tabled(), self.position, end))
+        self.take(rows_of(self.reader.batch(Tabled(), self.position, end)))
         self.position = end
         return True
 
@@ -248,11 +256,11 @@ def test_what_is_not_released_can_be_read_again(begin: Callable[..., Run], conne
     run.catch_up()
     run.restart()
     run.reader.next_batch(run.position, 10)
-    again = run.reader.batch(Tabled(), start, run.position)
+    again = rows_of(run.reader.batch(Tabled(), start, run.position))
     assert [json.loads(value)["after"]["id"] for value in again["value"].to_pylist()] == [1, 2]
     run.release()
     with pytest.raises(SqlError, match="is ahead of the query") as caught:
-        run.reader.batch(Tabled(), start, run.position)
+        rows_of(run.reader.batch(Tabled(), start, run.position))
     assert caught.value.sqlstate == "55000"
 
 
@@ -293,7 +301,7 @@ def test_a_second_view_has_a_snapshot_of_its_own(
     at = start
     while not positions.reached(at, run.position):
         end = positions.advance(at, positions.limit(at, run.position, 4))
-        second.take(run.reader.batch(Tabled(), at, end))
+        second.take(rows_of(run.reader.batch(Tabled(), at, end)))
         at = end
     second.same(connection)
     assert len(list((run.work / "snapshots").iterdir())) == 1
@@ -356,7 +364,7 @@ def test_the_latest_changes(begin: Callable[..., Run], connection: psycopg.Conne
     run.catch_up()
     assert [r["after"]["id"] for r in run.records] == [2, 3]
     run.release()  # the other one is being made
-    late = run.reader.batch(Tabled(), other, run.position)
+    late = rows_of(run.reader.batch(Tabled(), other, run.position))
     assert [json.loads(value)["after"]["id"] for value in late["value"].to_pylist()] == [3]
 
 
@@ -534,10 +542,10 @@ def test_nobody_passes_what_cannot_be_followed(begin: Callable[..., Run], connec
     run.same(connection)
     for _ in range(2):
         with pytest.raises(SqlError, match="was truncated") as caught:
-            run.reader.batch(Tabled(), start, run.position)
+            rows_of(run.reader.batch(Tabled(), start, run.position))
         assert caught.value.sqlstate == "55000"
         before = run.reader.bounded(start, run.position, 100)
-        assert run.reader.batch(Tabled(), start, before)["value"].to_pylist() == [b'{"id":2,"v":"2","n":2.00}']
+        assert rows_of(run.reader.batch(Tabled(), start, before))["value"].to_pylist() == [b'{"id":2,"v":"2","n":2.00}']
         assert run.reader.positions.limit(start, run.position, 100) == before
         with pytest.raises(SqlError, match="was truncated") as caught:
             run.reader.bounded(before, run.position, 100)
