@@ -15,8 +15,8 @@ from mvserver.compiler.capabilities.lookup import call_operator
 from mvserver.compiler.changelog_joins import key_tells_rows
 from mvserver.compiler.derived import derived_scan, with_marks
 from mvserver.compiler.expressions import ColumnReference, Expression, both, renamed, walk
-from mvserver.compiler.group_joins import free_names, over_names, seen_where_met, words
-from mvserver.compiler.join_conditions import conditions, over_side, without_equality
+from mvserver.compiler.group_joins import free_names, over_names, seen_where_met
+from mvserver.compiler.join_conditions import conditions, over_side, without_equality, words
 from mvserver.compiler.plans import ChangelogJoin, JoinKind, JoinSide, Output, TemporalJoin
 from mvserver.compiler.refusals import refused
 from mvserver.compiler.scope import Scope, ScopeTable, Source

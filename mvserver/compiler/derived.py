@@ -126,7 +126,7 @@ def contributions(groups: Aggregation) -> JoinSide:
     """What each record gives to the groups: their keys, the arguments of the aggregates, and keys that are functions of
     others."""
     count = len(groups.keys) - groups.further
-    found = dict.fromkeys(each for call in groups.aggregates if (each := contributed(call)) is not None)
+    found = dict.fromkeys(each for call in groups.aggregates if (each := contribution(call)) is not None)
     named = [(f"argument {i}", each) for i, each in enumerate(found)]
     named += [(f"further key {i}", normalized_key(each)) for i, each in enumerate(groups.keys[count:])]
     outputs = tuple(Output(name, each.type, each) for name, each in named)
@@ -134,7 +134,7 @@ def contributions(groups: Aggregation) -> JoinSide:
     return JoinSide(groups.scan, groups.where, keys, outputs)
 
 
-def contributed(call: AggregateCall) -> Expression | None:
+def contribution(call: AggregateCall) -> Expression | None:
     """What an aggregate takes of a record; None where it only counts them."""
     if call.filter is None:
         return call.argument

@@ -18,7 +18,7 @@ from mvserver.compiler.changelog_joins import narrow
 from mvserver.compiler.changelogs import CHANGELOG
 from mvserver.compiler.derived import contributions, derived_scan, with_marks
 from mvserver.compiler.expressions import Case, Cast, ColumnReference, Expression, KeyReference, both, renamed
-from mvserver.compiler.join_conditions import conditions, over_side, without_equality
+from mvserver.compiler.join_conditions import conditions, free_name, over_side, without_equality, words
 from mvserver.compiler.plans import (
     PLAIN,
     TIMED,
@@ -101,10 +101,6 @@ def seen_where_met(scope: Scope, lefts: int, keys: Sequence[Expression], where: 
     return Scope((*scope.tables[:lefts], *tables))
 
 
-def words(kind: JoinKind) -> str:
-    return "join" if kind is JoinKind.INNER else f"{kind.value.lower()} join"
-
-
 def _name(node: Expression) -> str | None:
     plain = narrow(node)
     return plain.name if isinstance(plain, ColumnReference) else None
@@ -124,11 +120,8 @@ def free_names(source: Source, names: Iterable[str], taken: set[str]) -> dict[st
     """Names that columns of a source may have among those of joined rows."""
     found: dict[str, str] = {}
     for name in names:
-        free = f"{source.scope.tables[0].name}.{name}"
-        while free in taken:  # a quoted name with dots in it
-            free += "."
-        found[name] = free
-        taken = {*taken, free}
+        found[name] = free_name(source.scope.tables[0].name, name, taken)
+        taken = {*taken, found[name]}
     return found
 
 
@@ -170,8 +163,8 @@ def _unsupported(groups: Aggregation) -> Iterator[str]:
 def _supported(call: AggregateCall, *, replaced: bool) -> bool:
     if call.distinct or call.function not in (_TAKEN_BACK if replaced else _ADDED):
         return False
-    inexact = call.argument is not None and call.function in (Aggregate.SUM, Aggregate.AVG)
-    return not (replaced and inexact and call.argument is not None and call.argument.type.is_approximate)
+    exact = call.argument is None or not call.argument.type.is_approximate
+    return not replaced or exact or call.function is Aggregate.COUNT
 
 
 def _spelled(call: AggregateCall) -> str:

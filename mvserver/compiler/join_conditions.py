@@ -7,7 +7,7 @@ that DuckDB, which finds the pairs, must be able to evaluate it.
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from sqlglot import exp
@@ -18,13 +18,25 @@ from mvserver.compiler.capabilities.keys import normalized_key
 from mvserver.compiler.capabilities.lookup import call_operator
 from mvserver.compiler.changelog_joins import narrow
 from mvserver.compiler.expressions import Call, ColumnReference, Expression, walk, with_children
-from mvserver.compiler.plans import Output
+from mvserver.compiler.plans import JoinKind, Output
 from mvserver.compiler.refusals import refused
 from mvserver.compiler.scope import Scope
 from mvserver.compiler.type_names import postgres_name
 from mvserver.errors import SqlError
 from mvserver.sql.nodes import position_of
 from mvserver.sql.types import Kind
+
+
+def words(kind: JoinKind) -> str:
+    return "join" if kind is JoinKind.INNER else f"{kind.value.lower()} join"
+
+
+def free_name(table: str, column: str, taken: Container[str]) -> str:
+    """The name of a table's column among those of joined rows."""
+    name = f"{table}.{column}"
+    while name in taken:  # two quoted names with dots in them
+        name += "."
+    return name
 
 
 def conditions(

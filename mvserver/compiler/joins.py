@@ -17,7 +17,7 @@ from mvserver.compiler.derived import derived_scan, with_marks
 from mvserver.compiler.expressions import ColumnReference, Literal
 from mvserver.compiler.group_joins import joined_with_groups
 from mvserver.compiler.intervals import parts_of
-from mvserver.compiler.join_conditions import conditions, over_side, without_equality
+from mvserver.compiler.join_conditions import conditions, free_name, over_side, without_equality, words
 from mvserver.compiler.plans import (
     ChangelogJoin,
     Groups,
@@ -92,8 +92,7 @@ def _is_mixed(left: Source, right: Source) -> bool:
 
 
 def _relation(join: IntervalJoin | TemporalJoin | ChangelogJoin) -> str:
-    word = "join" if join.kind is JoinKind.INNER else f"{join.kind.value.lower()} join"
-    return f"{join.left.scan.relation} {word} {join.right.scan.relation}"
+    return f"{join.left.scan.relation} {words(join.kind)} {join.right.scan.relation}"
 
 
 # --- what is refused ------------------------------------------------------------------------------------------------
@@ -238,9 +237,7 @@ def _joined_tables(scopes: Sequence[Scope]) -> tuple[tuple[ScopeTable, ...], lis
         for table in scope.tables:
             columns = []
             for column in table.columns:
-                name = f"{table.name}.{column.name}"
-                while name in taken:  # two quoted names with dots in them
-                    name += "."
+                name = free_name(table.name, column.name, taken)
                 taken.add(name)
                 mine.append(Output(name, column.type, column.expression))
                 columns.append(ScopeColumn(column.name, ColumnReference(column.type, name)))

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from mvserver.compiler import lower_duckdb
 from mvserver.compiler.changelogs import CHANGE_KIND, over_changelog, result_key
-from mvserver.compiler.derived import contributed
+from mvserver.compiler.derived import contribution
 from mvserver.compiler.expressions import AggregateReference, KeyReference
 from mvserver.compiler.plans import TIMED, Aggregate, AggregateCall, Aggregation, GroupJoin, Output, Projection
 from mvserver.quoting import quoted
@@ -111,7 +111,7 @@ def groups_made(join: GroupJoin) -> GroupsMade:
     further = tuple(range(len(side.outputs) - groups.further, len(side.outputs)))
 
     def argument(call: AggregateCall) -> str:
-        given = contributed(call)
+        given = contribution(call)
         assert given is not None  # noqa: S101 - only COUNT(*) has none, and no measure
         column = f"v{places[given]}"
         if call.function not in TIMED:

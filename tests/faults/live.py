@@ -9,6 +9,7 @@ import shutil
 import signal
 import socket
 import tempfile
+import threading
 import time
 import uuid
 from collections import Counter
@@ -74,6 +75,24 @@ def topic_values(bootstrap: str, topic: str, expected: int, *, timeout_s: float 
                 break
     consumer.close()
     return found
+
+
+@contextmanager
+def flowing(produce: Callable[[], None], pause_s: float) -> Iterator[None]:
+    """Again and again, as long as the block lasts."""
+    over = threading.Event()
+
+    def run() -> None:
+        while not over.wait(pause_s):
+            produce()
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
 
 
 def free_port() -> int:

@@ -7,18 +7,15 @@ import json
 import os
 import random
 import signal
-import threading
 import time
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import pytest
 from confluent_kafka import Producer
 
 from mvserver.demo.kafka_broker import KafkaBroker
-from tests.faults.live import LiveServer, topic_values
+from tests.faults.live import LiveServer, flowing, topic_values
 from tests.faults.test_spark import children
 from tests.services.kafka import create_topic
 
@@ -84,22 +81,6 @@ class Records:
             self._producer.produce(self._cells, key=json.dumps({"id": cell}), value=value)
             self._producer.poll(0)
         assert self._producer.flush(60) == 0
-
-    @contextmanager
-    def flowing(self) -> Iterator[None]:
-        over = threading.Event()
-
-        def run() -> None:
-            while not over.wait(0.2):
-                self.feed(20)
-
-        thread = threading.Thread(target=run)
-        thread.start()
-        try:
-            yield
-        finally:
-            over.set()
-            thread.join()
 
     def expected(self) -> dict[str, Counter[tuple[Any, ...]]]:
         """The rows of each view."""
@@ -173,7 +154,7 @@ def test_random_kills_with_queries_of_every_kind(
     server.start(**environment)
     server.run(*statements(kafka_broker.bootstrap, clicks, cells, name))
     kills: list[str] = []
-    with records.flowing():
+    with flowing(lambda: records.feed(20), 0.2):
         for _ in range(KILLS):
             # Spark that ends amid the same few records again and again is held against them: each kill is of others.
             wait_for_more(server, f"nothing goes on behind the kills {kills}")

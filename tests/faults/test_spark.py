@@ -9,18 +9,16 @@ import json
 import os
 import random
 import signal
-import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 
 import psycopg
 import pytest
 
 from mvserver.demo.kafka_broker import KafkaBroker
-from tests.faults.live import STREAM, Clicks, LiveServer, check_views, create_views, topic_values
+from tests.faults.live import STREAM, Clicks, LiveServer, check_views, create_views, flowing, topic_values
 
 pytestmark = [pytest.mark.spark, pytest.mark.kafka]
 
@@ -65,22 +63,6 @@ class Load:
         aside = self._folder / f".{self._written}"
         aside.write_text("".join(json.dumps({"word": word}) + "\n" for word in words))
         aside.rename(self._folder / f"{self._written:09d}.json")
-
-    @contextmanager
-    def flowing(self) -> Iterator[None]:
-        stop = threading.Event()
-
-        def run() -> None:
-            while not stop.wait(0.4):
-                self.feed()
-
-        thread = threading.Thread(target=run)
-        thread.start()
-        try:
-            yield
-        finally:
-            stop.set()
-            thread.join()
 
     def check(self, bootstrap: str) -> None:
         check_views(self.server, self.clicks)
@@ -157,7 +139,7 @@ def load(server: LiveServer, kafka_broker: KafkaBroker, kafka_topic: Callable[..
 
 def test_spark_is_killed_and_stopped_under_load(load: Load, kafka_broker: KafkaBroker) -> None:
     server = load.server
-    with load.flowing():
+    with flowing(load.feed, 0.4):
         load.wait_running()
         load.kill_spark()
         with server.connect() as connection:
@@ -194,7 +176,7 @@ def test_spark_is_killed_and_stopped_under_load(load: Load, kafka_broker: KafkaB
 @pytest.mark.night
 def test_ten_kills_of_spark(load: Load, kafka_broker: KafkaBroker, seed: int) -> None:
     chance = random.Random(seed)
-    with load.flowing():
+    with flowing(load.feed, 0.4):
         for number in range(KILLS):
             load.wait_running()
             if number % 2 == 0:  # else it may come amid the first batch

@@ -5,18 +5,16 @@ from __future__ import annotations
 import os
 import random
 import signal
-import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from mvserver.demo.kafka_broker import KafkaBroker
-from tests.faults.live import STREAM, Clicks, LiveServer, check_views, create_views, views_agree
+from tests.faults.live import STREAM, Clicks, LiveServer, check_views, create_views, flowing, views_agree
 from tests.live.conftest import LIVE
 from tests.live.lane import WITHIN_S, lane, wait_live
 from tests.services.kafka import create_topic
@@ -24,24 +22,6 @@ from tests.services.kafka import create_topic
 pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.night]
 PAUSE_S = 0.05
 STEPS = ("live rows", "after spark", "before begin", "after rows", "after ledger", "after commit")
-
-
-@contextmanager
-def flowing(clicks: Clicks) -> Iterator[None]:
-    """Some hundred clicks a second, as long as the block lasts: a pipeline on a busy machine catches up with them."""
-    over = threading.Event()
-
-    def produce() -> None:
-        while not over.wait(PAUSE_S):
-            clicks.produce(20)
-
-    thread = threading.Thread(target=produce)
-    thread.start()
-    try:
-        yield
-    finally:
-        over.set()
-        thread.join()
 
 
 def begun(server: LiveServer, broker: KafkaBroker, topic: str, **environment: str) -> None:
@@ -93,7 +73,7 @@ def test_a_kill_at_each_step_of_a_live_commit(
     begun(server, kafka_broker, topic, MVSERVER_FAILPOINTS=f"{step}=kill:300")
     clicks.produce(100)
     wait_live(server, topic)
-    with flowing(clicks):
+    with flowing(lambda: clicks.produce(20), PAUSE_S):
         server.wait_killed()
         server.start(**LIVE)
         wait_live(server, topic)
@@ -107,7 +87,7 @@ def test_kills_of_the_server_and_of_its_jvm_under_load(
     topic, chance = kafka_topic(4), random.Random(seed)
     clicks = Clicks(seed, kafka_broker.bootstrap, topic)
     begun(server, kafka_broker, topic)
-    with flowing(clicks):
+    with flowing(lambda: clicks.produce(20), PAUSE_S):
         for turn in range(4):
             wait_live(server, topic)
             time.sleep(chance.random() * 2)  # a kill at any moment
@@ -188,7 +168,7 @@ def test_statements_while_lanes_change(
     clicks = Clicks(seed, kafka_broker.bootstrap, topic)
     begun(server, kafka_broker, topic)
     query = server.query("SELECT id FROM mv_catalog.queries WHERE sink LIKE '%by_device'")[0][0]
-    with flowing(clicks):
+    with flowing(lambda: clicks.produce(20), PAUSE_S):
         wait_live(server, topic)
         for number in range(6):
             server.run(f"CREATE MATERIALIZED VIEW v{number} AS SELECT url, count(*) AS visits FROM clicks GROUP BY url")

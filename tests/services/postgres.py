@@ -118,7 +118,7 @@ class LogicalPostgres:
         stopped = [postmaster]
         os.kill(postmaster, signal.SIGSTOP)  # first: it begins no other process from here on
         try:
-            for process in _children(postmaster):
+            for process in children(postmaster):
                 os.kill(process, signal.SIGSTOP)
                 stopped.append(process)
             yield
@@ -128,7 +128,8 @@ class LogicalPostgres:
                     os.kill(process, signal.SIGCONT)
 
 
-def _children(parent: int) -> list[int]:
+def children(parent: int) -> list[int]:
+    """The processes that a process has started, and not reaped."""
     found = []
     for process in Path("/proc").iterdir():
         with suppress(OSError):  # it has just ended

@@ -6,7 +6,6 @@ import contextlib
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import tempfile
 import time
@@ -16,6 +15,8 @@ from pathlib import Path
 import pytest
 
 from mvserver.spark_jvm import pyspark_home
+from tests.faults.live import free_port
+from tests.services.postgres import children
 
 _START_S = 120.0
 _CORES = 6  # that live tasks mostly wait on
@@ -31,7 +32,7 @@ class StandaloneSpark:
         self.master = ""
 
     def start(self) -> StandaloneSpark:
-        port = _free_port()
+        port = free_port()
         self.master = f"spark://127.0.0.1:{port}"
         self._launch("Master", "--port", str(port))
         self._wait("Master", "I have been elected leader")
@@ -41,7 +42,7 @@ class StandaloneSpark:
 
     def kill_executors(self) -> int:
         """With SIGKILL; how many there were. The worker starts others."""
-        found = [pid for pid in _children(self._processes[-1].pid) if _EXECUTOR in _command(pid)]
+        found = [pid for pid in children(self._processes[-1].pid) if _EXECUTOR in _command(pid)]
         for pid in found:
             os.kill(pid, signal.SIGKILL)
         return len(found)
@@ -81,20 +82,6 @@ def standalone_spark() -> Iterator[StandaloneSpark]:
     finally:
         cluster.close()
         shutil.rmtree(folder, ignore_errors=True)
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
-def _children(parent: int) -> list[int]:
-    found: list[int] = []
-    for task in Path(f"/proc/{parent}/task").iterdir():
-        with contextlib.suppress(OSError):  # a thread that has ended
-            found += map(int, (task / "children").read_text().split())
-    return found
 
 
 def _command(pid: int) -> bytes:

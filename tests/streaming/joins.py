@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import random
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -184,3 +184,14 @@ def cut(chance: random.Random, rows: Sequence[Row]) -> list[list[Row]]:
         batches.append(list(rows[at : at + size]))
         at += size
     return batches
+
+
+def in_turn(chance: random.Random, sides: Sequence[Sequence[Row]], ahead: float) -> Iterator[tuple[int, list[Row]]]:
+    """The batches of both sides, with the number of each one's side; ``ahead`` is how likely the first side runs far
+    ahead."""
+    queues = [cut(chance, side) for side in sides]
+    order = [number for number, queue in enumerate(queues) for _ in queue]
+    if chance.random() >= ahead:
+        chance.shuffle(order)
+    for number in order:
+        yield number, queues[number].pop(0)

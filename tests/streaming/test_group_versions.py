@@ -16,7 +16,7 @@ from spark_sinks.duckdb.changes.logs import Log
 from spark_sinks.duckdb.joins.group_versions import GroupsMade, GroupVersionTables
 from spark_sinks.duckdb.joins.join_sides import Side
 from spark_sinks.duckdb.state.state import Measure, StateMeasure
-from tests.streaming.joins import END, Row, World, cut, marks
+from tests.streaming.joins import END, Row, World, in_turn, marks
 from tests.streaming.test_temporal_joins import KEPT, stream
 
 MEASURES: dict[str, tuple[StateMeasure, Callable[[list[int]], int]]] = {
@@ -78,12 +78,8 @@ def test_groups_do_not_depend_on_batches(kind: str, measure: str, replaced: bool
         folder.mkdir()
         made = tables(kind, measure, delay=delay, replaced=replaced)
         world = World(folder, made, partitions=tuple(map(str, range(partitions))))
-        queues = [cut(chance, left), cut(chance, right)]
-        order = [0] * len(queues[0]) + [1] * len(queues[1])
-        if chance.random() < 0.7:  # else the stream runs far ahead
-            chance.shuffle(order)
-        for side in order:
-            world.commit(side, queues[side].pop(0))
+        for side, batch in in_turn(chance, (left, right), ahead=0.3):
+            world.commit(side, batch)
             if chance.random() < 0.3:
                 world.take()
             if chance.random() < 0.05:

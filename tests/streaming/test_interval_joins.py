@@ -20,7 +20,7 @@ from spark_sinks.duckdb.joins import join_sides
 from spark_sinks.duckdb.joins.interval_joins import IntervalTables
 from spark_sinks.duckdb.joins.join_sides import Batch, FeedState, Side
 from spark_sinks.duckdb.ledger.ledger import LedgerEntry
-from tests.streaming.joins import END, Row, World, cut, marks, stream, table_of
+from tests.streaming.joins import END, Row, World, in_turn, marks, stream, table_of
 
 WITHIN = 10
 EPOCH = dt.datetime(1970, 1, 1)
@@ -91,13 +91,8 @@ def test_pairs_do_not_depend_on_batches(kind: str, tmp_path: Path) -> None:
         folder = tmp_path / str(round_)
         folder.mkdir()
         world = World(folder, tables(kind, delay=delay), partitions=tuple(map(str, range(partitions))))
-        queues = [cut(chance, left), cut(chance, right)]
-        if chance.random() < 0.3:  # one side runs far ahead
-            order = [0] * len(queues[0]) + [1] * len(queues[1])
-        else:
-            order = chance.sample([0] * len(queues[0]) + [1] * len(queues[1]), len(queues[0]) + len(queues[1]))
-        for side in order:
-            world.commit(side, queues[side].pop(0))
+        for side, batch in in_turn(chance, (left, right), ahead=0.3):
+            world.commit(side, batch)
             if chance.random() < 0.3:
                 world.take()
             if chance.random() < 0.05:

@@ -15,7 +15,7 @@ import pytest
 from spark_sinks.duckdb.changes.logs import Log
 from spark_sinks.duckdb.joins.join_sides import Side
 from spark_sinks.duckdb.joins.temporal_joins import TemporalTables
-from tests.streaming.joins import BEGIN, END, KEYS, Row, World, cut, marks, partition_of
+from tests.streaming.joins import BEGIN, END, KEYS, Row, World, in_turn, marks, partition_of
 
 KEPT = 20
 NEVER = float("-inf")
@@ -85,12 +85,8 @@ def test_versions_do_not_depend_on_batches(kind: str, by_key: bool, tmp_path: Pa
         folder = tmp_path / str(round_)
         folder.mkdir()
         world = World(folder, tables(kind, delay=delay, by_key=by_key), partitions=tuple(map(str, range(partitions))))
-        queues = [cut(chance, left), cut(chance, right)]
-        order = [0] * len(queues[0]) + [1] * len(queues[1])
-        if chance.random() < 0.7:  # else the stream runs far ahead
-            chance.shuffle(order)
-        for side in order:
-            world.commit(side, queues[side].pop(0))
+        for side, batch in in_turn(chance, (left, right), ahead=0.3):
+            world.commit(side, batch)
             if chance.random() < 0.3:
                 world.take()
             if chance.random() < 0.05:

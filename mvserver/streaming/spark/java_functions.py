@@ -31,6 +31,8 @@ _BOUNDED, _TEXTS, _JSON_PATHS, _JSON_SHAPE = "Bounded", "Texts", "JsonPaths", "J
 _DECODERS = ("Records", "Xml")
 _LIVE_ROWS = "mvserver.LiveRows"
 _KEPT_ROWS = "mvserver.KeptRows"
+_CONTEXT, _STRUCTURE = "org.apache.spark.SparkContext", "org.apache.spark.sql.types.StructType"
+_TEXT = "java.lang.String"
 _BOXES = {"String": "String", "byte[]": "byte[]", "int": "Integer", "long": "Long", "boolean": "Boolean"}
 _TYPES = {
     "String": "string", "int": "int", "boolean": "boolean", "String[]": "array<string>",
@@ -134,36 +136,35 @@ def instance(context: SparkContext, class_name: str, *texts: str) -> Any:
 
 def live_rows(session: SparkSession, schema: Any, host: str, port: int, token: str) -> Any:
     """A writer that hands the rows of its task to the server's port; ``schema`` is the JVM's own of the rows."""
-    context = session.sparkContext
-    jvm, gateway = context._jvm, context._gateway
-    assert jvm is not None and gateway is not None  # noqa: S101, PT018 - a session has both
-    structure, text = map(jvm.java.lang.Class.forName, ("org.apache.spark.sql.types.StructType", "java.lang.String"))
-    given = ((structure, schema), (text, host), (jvm.java.lang.Integer.TYPE, port), (text, token))
-    classes = gateway.new_array(jvm.java.lang.Class, len(given))
-    values = gateway.new_array(jvm.java.lang.Object, len(given))
-    for number, (kind, value) in enumerate(given):
-        classes[number], values[number] = kind, value
-    return _loaders[context].loadClass(_LIVE_ROWS).getDeclaredConstructor(classes).newInstance(values)
+    return _new(session, _LIVE_ROWS, (_STRUCTURE, schema), (_TEXT, host), ("int", port), (_TEXT, token))
 
 
 def kept_rows(session: SparkSession, columns: pa.Schema) -> tuple[Any, Any, pa.Schema]:
     """Rows that may be given anew, the JVM's frame over them, and the schema in which they are given: that of
     ``createDataFrame`` of a table with these columns."""
     context = session.sparkContext
-    jvm, gateway = context._jvm, context._gateway
-    assert jvm is not None and gateway is not None  # noqa: S101, PT018 - a session has both
     schema = from_arrow_schema(columns, is_timestamp_ntz_preferred())
     conf = session._jsparkSession.sessionState().conf()
     zone, large = conf.sessionLocalTimeZone(), conf.arrowUseLargeVarTypes()
-    given = to_arrow_schema(schema, timezone="UTC", prefers_large_types=large)
-    types = jvm.org.apache.spark.sql.types.DataType.fromJson(schema.json())
-    classes, values = gateway.new_array(jvm.java.lang.Class, 4), gateway.new_array(jvm.java.lang.Object, 4)
-    classes[0], values[0] = jvm.java.lang.Class.forName("org.apache.spark.SparkContext"), context._jsc.sc()
-    classes[1], values[1] = jvm.java.lang.Class.forName("org.apache.spark.sql.types.StructType"), types
-    classes[2], values[2] = jvm.java.lang.Class.forName("java.lang.String"), zone
-    classes[3], values[3] = jvm.java.lang.Boolean.TYPE, large
-    source = _loaders[context].loadClass(_KEPT_ROWS).getDeclaredConstructor(classes).newInstance(values)
-    return source, session._jsparkSession.internalCreateDataFrame(source, types, False), given
+    types = session._jsparkSession.parseDataType(schema.json())
+    given = (_CONTEXT, context._jsc.sc()), (_STRUCTURE, types), (_TEXT, zone), ("boolean", large)
+    source = _new(session, _KEPT_ROWS, *given)
+    frame = session._jsparkSession.internalCreateDataFrame(source, types, False)
+    return source, frame, to_arrow_schema(schema, timezone="UTC", prefers_large_types=large)
+
+
+def _new(session: SparkSession, name: str, *arguments: tuple[str, Any]) -> Any:
+    """An object of a class that the session's start has compiled, by arguments with the names of their types."""
+    context = session.sparkContext
+    jvm, gateway = context._jvm, context._gateway
+    assert jvm is not None and gateway is not None  # noqa: S101, PT018 - a session has both
+    plain = {"int": jvm.java.lang.Integer.TYPE, "boolean": jvm.java.lang.Boolean.TYPE}
+    classes = gateway.new_array(jvm.java.lang.Class, len(arguments))
+    values = gateway.new_array(jvm.java.lang.Object, len(arguments))
+    for number, (kind, value) in enumerate(arguments):
+        classes[number] = plain[kind] if kind in plain else jvm.java.lang.Class.forName(kind)
+        values[number] = value
+    return _loaders[context].loadClass(name).getDeclaredConstructor(classes).newInstance(values)
 
 
 def check_pattern(session: SparkSession, pattern: str) -> None:
