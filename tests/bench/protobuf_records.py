@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from spark_sinks.schema_registry.base import KnownSchemas
-from tests.streaming.protobuf_records import known, message
+from tests.streaming.protobuf_records import known, message, read
 
 TEXT = """syntax = "proto3";
 message Order {
@@ -16,5 +16,9 @@ message Order {
 PROTOBUF_SCHEMA: KnownSchemas = known(TEXT)
 
 
-def protobuf_record(row: Mapping[str, Any]) -> bytes:
-    return message(TEXT, "Order", {key: value for key, value in row.items() if value is not None})
+def protobuf_record(row: Mapping[str, Any], id_: int = 1) -> bytes:
+    return message(TEXT, "Order", {key: value for key, value in row.items() if value is not None}, id_=id_)
+
+
+def number_of(record: bytes) -> int:
+    return int(read(TEXT, "Order", record).id)

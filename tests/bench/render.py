@@ -297,13 +297,13 @@ def _web(result: dict[str, Any]) -> str:
     return f"{table(header, rows)}\n\n{table(idle_header, waiting)}"
 
 
-def _stores(result: dict[str, Any]) -> str:
+def _stores(result: dict[str, Any], what: str = "relation") -> str:
     header = (
-        "type", "relation", "records", "records/s", "client alone", "share", "CPU µs a record", "p50 ms", "p90 ms",
+        "type", what, "records", "records/s", "client alone", "share", "CPU µs a record", "p50 ms", "p90 ms",
         "p99 ms", "max ms", "markers",
     )  # fmt: skip
     fields = (
-        "type", "relation", "records", "records_per_s", "alone_per_s", "share_of_alone", "cpu_us_a_record", "p50_ms",
+        "type", what, "records", "records_per_s", "alone_per_s", "share_of_alone", "cpu_us_a_record", "p50_ms",
         "p90_ms", "p99_ms", "max_ms", "n",
     )  # fmt: skip
     rows = [{**row, "share_of_alone": f"{row['share_of_alone']:.1%}".replace("%", " %")} for row in result["rows"]]
@@ -315,6 +315,7 @@ _TABLES: dict[str, Callable[[dict[str, Any]], str]] = {
     "lanes": _lanes,
     "own_writes": _own_writes,
     "stores": _stores,
+    "store_formats": lambda result: _stores(result, "format"),
     "stream_joins": _stream_joins,
     "changelog_join": _changelog_join,
     "changelog_group": _changelog_group,

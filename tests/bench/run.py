@@ -20,6 +20,7 @@ PARTS = (
     "lanes",
     "own_writes",
     "stores",
+    "store_formats",
     "stream_joins",
     "changelog_join",
     "changelog_group",

@@ -90,6 +90,9 @@ _READERS = {
     "busy": {"readers": 1_000, "epochs_per_s": 10.0, "cores": 0.1, "missed": 0} | latency_summary([0.01]),
     "idle": {"readers": 10_000, "readers_mib": 170, "server_mib": 80, "lost": 0},
 }
+_BACKLOG = {
+    "records": 100_000, "records_per_s": 40_000, "alone_per_s": 50_000, "share_of_alone": 0.8, "cpu_us_a_record": 25.5,
+} | latency_summary([500.0])  # fmt: skip
 SAMPLES: dict[str, dict[str, object]] = {
     "freshness": {
         "rows": [
@@ -104,25 +107,8 @@ SAMPLES: dict[str, dict[str, object]] = {
         ]
     },
     "own_writes": {"rows": [{"views": 3, "events_per_s": 1_000, "lane": "live"} | latency_summary([30.0])]},
-    "stores": {
-        "records_per_s": 1_000,
-        "rows": [
-            {
-                "type": "KINESIS",
-                "relation": "stream",
-                "records": 100_000,
-                "records_per_s": 40_000,
-                "alone_per_s": 50_000,
-                "share_of_alone": 0.8,
-                "cpu_us_a_record": 25.5,
-                "n": 600,
-                "p50_ms": 500.0,
-                "p90_ms": 600.0,
-                "p99_ms": 700.0,
-                "max_ms": 800.0,
-            }
-        ],
-    },
+    "stores": {"records_per_s": 1_000, "rows": [{"type": "KINESIS", "relation": "stream", **_BACKLOG}]},
+    "store_formats": {"records_per_s": 1_000, "rows": [{"type": "KAFKA", "format": "avro", **_BACKLOG}]},
     "stream_joins": {
         "rows": [{"join": "interval", "events_per_s": 10_000, "joined_rows": 600_123} | latency_summary([200.0])]
     },
@@ -245,7 +231,8 @@ def test_every_part_has_its_place_in_the_document_and_a_table(tmp_path: Path) ->
     assert "The tenth view adds 8.0 % of the batch with one view, the hundredth 3.0 %." in first
     assert "| q5 | 920,000 | 700 | 50,000 | 12.5 % | 31.5 |" in first
     assert "| idle | 0.05 | 900 |" in first
-    assert "| KINESIS | stream | 100,000 | 40,000 | 50,000 | 80.0 % | 25.5 | 500 | 600 | 700 | 800 | 600 |" in first
+    assert "| KINESIS | stream | 100,000 | 40,000 | 50,000 | 80.0 % | 25.5 | 500 | 500 | 500 | 500 | 1 |" in first
+    assert "| KAFKA | avro | 100,000 | 40,000 | 50,000 | 80.0 % | 25.5 | 500 | 500 | 500 | 500 | 1 |" in first
     assert "| interval | 10,000 | 600,123 | 200 | 200 | 200 | 200 | 1 |" in first
     assert "| 1,000 | 77,000 | 150 | 150 | 150 | 150 | 1 |" in first
     assert "| changelog | count, max | 90,000 | 17.3 | 10,000 | 300 | 300 |" in first

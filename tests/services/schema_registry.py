@@ -17,6 +17,7 @@ import urllib.error
 import urllib.request
 import uuid
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -63,7 +64,9 @@ class Registry:
         return self.client.register_schema(subject, Schema(text, kind))
 
 
-def _running() -> Iterator[Registry]:
+@contextmanager
+def running() -> Iterator[Registry]:
+    """One of the caller's own."""
     folder = installed(f"apicurio-{VERSION}", _unpack)
     (jar,) = folder.glob("apicurio-registry-app-*-runner.jar")
     work = Path(tempfile.mkdtemp(prefix="mvserver-registry-"))
@@ -102,13 +105,15 @@ def _await_answer(address: str, process: subprocess.Popen[bytes], log: Path) -> 
 @pytest.fixture(scope="session")
 def schema_registry() -> Iterator[Registry]:
     """Shared by all tests: leave it running. Tests that stop a registry use ``own_schema_registry``."""
-    yield from _running()
+    with running() as registry:
+        yield registry
 
 
 @pytest.fixture
 def own_schema_registry() -> Iterator[Registry]:
     """A registry that the test may treat as it likes."""
-    yield from _running()
+    with running() as registry:
+        yield registry
 
 
 @pytest.fixture

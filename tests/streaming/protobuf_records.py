@@ -32,5 +32,10 @@ def message(text: str, name: str, value: Mapping[str, Any], *, id_: int = 1, ind
     return b"\0" + id_.to_bytes(4, "big") + head + found.SerializeToString()
 
 
+def read(text: str, name: str, record: bytes) -> Any:
+    """The message of a record of the file's first one."""
+    return _class(text, name).FromString(record[6:])
+
+
 def _zigzag(number: int) -> bytes:
     return bytes([number << 1])  # small ones alone

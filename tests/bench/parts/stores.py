@@ -40,29 +40,35 @@ _BATCHES = 20  # so that the first one may be left out
 @dataclass(frozen=True)
 class Source:
     """``relation`` is STREAM or CHANGELOG; ``alone`` reads so many records of the entity as a client of its own.
-    ``folder`` is where directories may be."""
+    ``folder`` is where directories may be, ``before`` are statements that the store needs."""
 
     store: StoreUnderTest
     folder: Path
     relation: str
     records: int
     alone: Callable[[str, int], None]
+    before: Sequence[str] = ()
 
 
 def measure(bench: Bench) -> dict[str, Any]:
     rows = []
     with _sources(bench) as sources:
         for source in sources:
-            kind = f"{source.store.name}_{source.relation.lower()}"
-            row: dict[str, Any] = {"type": source.store.kind, "relation": source.relation.lower()}
-            with _declared(bench, source, f"{kind}_backlog") as server:
-                row |= _backlog(server, source, f"{kind}_backlog")
-            with _declared(bench, source, f"{kind}_live") as server:
-                ages = _ages(server, source, f"{kind}_live", bench.settings.warm_up_s, bench.settings.seconds)
-                row |= latency_summary(ages)
+            relation = source.relation.lower()
+            row = {"type": source.store.kind, "relation": relation}
+            row |= measured(bench, source, f"{source.store.name}_{relation}")
             rows.append(row)
             print(f"    {row}")
     return {"records_per_s": RATE, "rows": rows}
+
+
+def measured(bench: Bench, source: Source, name: str) -> dict[str, Any]:
+    """The figures of its backlog, and of its freshness; ``name`` begins those of its entities."""
+    with _declared(bench, source, f"{name}_backlog") as server:
+        row = _backlog(server, source, f"{name}_backlog")
+    with _declared(bench, source, f"{name}_live") as server:
+        ages = _ages(server, source, f"{name}_live", bench.settings.warm_up_s, bench.settings.seconds)
+        return row | latency_summary(ages)
 
 
 # --- the stores -----------------------------------------------------------------------------------------------------
@@ -81,7 +87,7 @@ def _sources(bench: Bench) -> Iterator[Sequence[Source]]:
         many, few = (int(records * scale) for records in (2_000_000, 100_000))
         yield [
             Source(stores.files(files), folder, "STREAM", many, _read_files(files)),
-            Source(_topics(bench.broker), folder, "STREAM", many, _read_topic(bench.broker)),
+            Source(topics(bench.broker, _value), folder, "STREAM", many, read_topic(bench.broker, _number)),
             Source(_streams(emulator), folder, "STREAM", few, _read_stream(emulator)),
             Source(_table(postgres), folder, "STREAM", many, _read_slot(postgres)),
             Source(replace(_table(postgres), n="n"), folder, "CHANGELOG", many, _read_slot(postgres)),
@@ -93,18 +99,19 @@ def _read_files(folder: Path) -> Callable[[str, int], None]:
         found = 0
         for path in (folder / "store" / entity).glob("*.json"):
             with path.open("rb") as lines:
-                found += sum(json.loads(line)["n"] >= 0 for line in lines)
+                found += sum(_number(line) >= 0 for line in lines)
         assert found == records
 
     return read
 
 
-def _topics(broker: KafkaBroker) -> StoreUnderTest:
+def topics(broker: KafkaBroker, value: Callable[[int], bytes]) -> StoreUnderTest:
+    """With records of its own form."""
     producer = Producer({"bootstrap.servers": broker.bootstrap, "enable.idempotence": True, "log_level": 0})
 
     def put(entity: str, numbers: Sequence[int]) -> None:
         for number in numbers:
-            producer.produce(entity, _value(number), key=str(number % _KEYS))
+            producer.produce(entity, value(number), key=str(number % _KEYS))
         assert producer.flush(60) == 0
 
     return replace(stores.topics(broker), put=put)
@@ -123,7 +130,13 @@ def _value(number: int) -> bytes:
     return json.dumps({"n": number, "price": stores.NOTHING_WRONG}).encode()
 
 
-def _read_topic(broker: KafkaBroker) -> Callable[[str, int], None]:
+def _number(record: bytes) -> int:
+    return int(json.loads(record)["n"])
+
+
+def read_topic(broker: KafkaBroker, number: Callable[[bytes], int]) -> Callable[[str, int], None]:
+    """``number`` decodes a record."""
+
     def read(entity: str, records: int) -> None:
         settings = {"bootstrap.servers": broker.bootstrap, "group.id": uuid.uuid4().hex, "log_level": 0}
         consumer = Consumer(settings)
@@ -131,7 +144,7 @@ def _read_topic(broker: KafkaBroker) -> Callable[[str, int], None]:
         consumer.assign([TopicPartition(entity, partition, 0) for partition in partitions])
         found = 0
         while found < records:
-            found += sum(json.loads(message.value() or b"")["n"] >= 0 for message in consumer.consume(_AT_ONCE, 10))
+            found += sum(number(message.value() or b"") >= 0 for message in consumer.consume(_AT_ONCE, 10))
         consumer.close()
 
     return read
@@ -139,7 +152,7 @@ def _read_topic(broker: KafkaBroker) -> Callable[[str, int], None]:
 
 def _read_stream(emulator: KinesisEmulator) -> Callable[[str, int], None]:
     def read(entity: str, records: int) -> None:
-        found = sum(json.loads(data)["n"] >= 0 for _, data in Stream(emulator.client(), entity).values())
+        found = sum(_number(data) >= 0 for _, data in Stream(emulator.client(), entity).values())
         assert found == records
 
     return read
@@ -191,7 +204,8 @@ def _declared(bench: Bench, source: Source, entity: str) -> Iterator[Server]:
     with bench.server(("--file-roots", str(source.folder), "--records-per-trigger", at_once)) as server:
         server.start()
         with server.connect() as client:
-            client.execute(f"CREATE STORE {store.name} WITH ({store.properties})")
+            for statement in (*source.before, f"CREATE STORE {store.name} WITH ({store.properties})"):
+                client.execute(statement)
             if store.make is not None:
                 store.make(entity)
             else:
