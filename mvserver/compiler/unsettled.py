@@ -10,7 +10,7 @@ written once and forgotten.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from mvserver import sqlstates
 from mvserver.compiler.capabilities import drawn
 from mvserver.compiler.expressions import Cast, ColumnReference, Expression, Literal, walk
-from mvserver.compiler.plans import ContinuousPlan, Projection, record_expressions
+from mvserver.compiler.plans import ContinuousPlan, GroupJoin, Projection, record_expressions
 from mvserver.errors import SqlError
 from mvserver.sql import types as t
 from mvserver.sql.names import DRAWN_INTEGER
@@ -69,7 +69,7 @@ _calls: ContextVar[_Calls | None] = ContextVar("unsettled_calls", default=None)
 
 @contextmanager
 def drawing(*, written: bool) -> Iterator[None]:
-    """What is compiled meanwhile may have such calls, if its rows are ``written`` and not kept."""
+    """What is compiled meanwhile may have rows with such values, if they are ``written`` and not kept."""
     token = _calls.set(_Calls(written))
     try:
         yield
@@ -83,7 +83,7 @@ def drawn_call(name: str, arguments: Sequence[Expression], position: int | None,
     if name not in NAMES or (arguments and name != DRAWN_INTEGER):
         return None
     known = _calls.get()
-    if known is None or not known.written or not of_rows:
+    if known is None or not of_rows:
         raise _refused(_spelled(name), position)
     if name in _MOMENTS:
         known.positions.setdefault(_NOW, (name, position))
@@ -110,15 +110,40 @@ def _spelled(name: str) -> str:
 
 
 def check_drawn(plan: ContinuousPlan) -> None:
-    """0A000 where a row that has such a value is grouped, joined, unnested or kept by its key."""
+    """0A000 where a row that has such a value is grouped, joined, unnested or kept by its key. What no row has, though
+    a sub-query computes it, is let be."""
     known, scan = _calls.get(), plan.scan
-    found = {} if known is None else known.positions
+    if known is None or not known.positions:
+        return
     is_plain = isinstance(plan, Projection) and scan.derived is None and scan.kind == "stream"
-    in_arrays = {node for each in scan.unnests for array in each.arrays for node in walk(array)}
+    wrong = set(_in_arrays(plan) if is_plain and known.written else _everywhere(plan))
     columns = {column.name for column in scan.columns}
-    for call, (name, position) in found.items():
-        if not is_plain or call in in_arrays or call.name in columns:
+    for call, (name, position) in known.positions.items():
+        if call in wrong or call.name in columns:
             raise _refused(name, position)
+
+
+def _in_arrays(plan: ContinuousPlan) -> Iterator[Drawn]:
+    return _drawn_in(array for unnest in plan.scan.unnests for array in unnest.arrays)
+
+
+def _everywhere(plan: ContinuousPlan) -> Iterator[Drawn]:
+    """In the plan, and in all that its rows are made of."""
+    yield from _in_arrays(plan)
+    yield from _drawn_in(record_expressions(plan))
+    derived = plan.scan.derived
+    if derived is None:
+        return
+    for side in derived.sides:
+        yield from _everywhere(side.plan)
+    if derived.residual is not None:
+        yield from _drawn_in([derived.residual])
+    if isinstance(derived, GroupJoin):
+        yield from _everywhere(derived.groups)
+
+
+def _drawn_in(expressions: Iterable[Expression]) -> Iterator[Drawn]:
+    return (node for expression in expressions for node in walk(expression) if isinstance(node, Drawn))
 
 
 def _refused(name: str, position: int | None) -> SqlError:
@@ -134,5 +159,4 @@ def _refused(name: str, position: int | None) -> SqlError:
 
 def drawn_by(plan: ContinuousPlan) -> tuple[Drawn, ...]:
     """What is drawn for each row of a plan."""
-    found = (node for expression in record_expressions(plan) for node in walk(expression) if isinstance(node, Drawn))
-    return tuple(dict.fromkeys(found))
+    return tuple(dict.fromkeys(_drawn_in(record_expressions(plan))))

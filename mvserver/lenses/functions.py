@@ -165,7 +165,7 @@ _DATES: Mapping[str, Function] = {
     "TO_DATE": Function("CAST(to_timestamp_ltz({0}, {1}) AS DATE)", 2, 2, Nulls.MAYBE),
     "TO_DATETIME": _PARSED,
     "TOMORROW": _present("(now() + INTERVAL '1 DAY')"),
-    "TO_TIMESTAMP": _PARSED,
+    "TO_TIMESTAMP": _plain("to_timestamp_ltz", 1, 2, Nulls.MAYBE),
     "YESTERDAY": _present("(now() - INTERVAL '1 DAY')"),
 }
 _OBFUSCATION: Mapping[str, Function] = {

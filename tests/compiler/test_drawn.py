@@ -90,3 +90,15 @@ def test_what_is_kept_has_none(sql: str, name: str) -> None:
 def test_elements_of_a_record_are_rows_of_their_own() -> None:
     plan = written("SELECT s, x, random() AS r, now() AS t FROM everything CROSS JOIN UNNEST(arr) AS x")
     assert [each.type for each in drawn_by(plan)] == [t.DOUBLE, t.TIMESTAMP_LTZ]
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT s, count(*) AS n FROM (SELECT s, now() AS t, random() AS r FROM everything) x GROUP BY s",
+        "SELECT a.s, b.ip FROM (SELECT s, now() AS t FROM everything) a JOIN clicks b WITHIN 1 MINUTE ON a.s = b.url",
+    ],
+)
+def test_what_no_row_has_is_let_be(sql: str) -> None:
+    compiled(sql, written=True)
+    compiled(sql)

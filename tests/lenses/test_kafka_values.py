@@ -398,17 +398,24 @@ def instant(text: str) -> dt.datetime:
     return dt.datetime.fromisoformat(text.replace(" ", "T"))
 
 
-def test_the_present_time_and_chance(session: Connection[tuple[Any, ...]], broker: Broker) -> None:
-    """Records come in batches of one running query: nothing of the first one is kept for the others."""
+def test_the_present_time_and_chance(
+    session: Connection[tuple[Any, ...]], server: LiveServer, broker: Broker
+) -> None:
+    """Records come in batches of one running query: nothing of the first one is kept for the others. The last batch is
+    read after a kill, and each record has been written once."""
     session.execute(f"CREATE STREAM v_drawn (ms INTEGER) WITH ('topic' = 'v-drawn', {_COMMON})".encode())
     run(session, DRAWN)
     day, found, bounds = dt.timedelta(days=1), [], []
-    for batch in range(3):
+    for batch in range(4):
         before = dt.datetime.now(dt.UTC)
         broker.put("v-drawn", *((None, as_json({"ms": batch}), batch) for _ in range(20)))
         found = broker.records("v-drawn-out", 20 * (batch + 1))
         bounds.append((before, dt.datetime.now(dt.UTC)))
-        time.sleep(1.5)  # what is frozen at the first batch would be too early by this
+        if batch < 2:
+            time.sleep(1.5)  # what is frozen at the first batch would be too early by this
+        elif batch == 2:
+            server.kill()
+            server.start()
     for number, (key, row) in enumerate(found):
         seen, (before, after) = instant(row["seen"]), bounds[number // 20]
         assert before - dt.timedelta(milliseconds=1) <= seen <= after
@@ -423,10 +430,11 @@ def test_the_present_time_and_chance(session: Connection[tuple[Any, ...]], broke
         assert instant(row["berlin"]) == local.replace(tzinfo=ZoneInfo("Europe/Berlin")).astimezone(dt.UTC)
         assert key is not None
     drawn = [value for _, row in found for value in (row["dice"], row["other"])]
-    assert len(set(drawn)) > 115  # of 120
+    assert len(set(drawn)) > 155  # of 160
     assert all(-(2**31) <= value < 2**31 for value in drawn)
     assert min(drawn) < 0 < max(drawn)
-    assert len({key for key, _ in found}) > 55
+    assert len({key for key, _ in found}) > 75
+    assert [row["ms"] for _, row in found] == [batch for batch in range(4) for _ in range(20)]
 
 
 def test_the_present_time_in_the_first_dialect(session: Connection[tuple[Any, ...]], broker: Broker) -> None:
