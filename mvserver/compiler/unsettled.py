@@ -80,7 +80,8 @@ def drawing(*, written: bool) -> Iterator[None]:
 def drawn_call(name: str, arguments: Sequence[Expression], position: int | None, *, of_rows: bool) -> Expression | None:
     """A call of the present time or of chance; None where it is none. ``of_rows``: whether it stands in the select list
     or WHERE of a SELECT without groups."""
-    if name not in NAMES or (arguments and name != DRAWN_INTEGER):
+    place = arguments[0] if len(arguments) == 1 else None
+    if name not in NAMES or (not isinstance(place, Literal) if name == DRAWN_INTEGER else arguments):
         return None
     known = _calls.get()
     if known is None or not of_rows:
@@ -89,20 +90,14 @@ def drawn_call(name: str, arguments: Sequence[Expression], position: int | None,
         known.positions.setdefault(_NOW, (name, position))
         return _NOW if _MOMENTS[name] == _NOW.type else Cast(_MOMENTS[name], _NOW)
     if name == DRAWN_INTEGER:
-        made = Drawn(t.INTEGER, f"random integer of the row, {_place(arguments)}", f"{drawn.INTEGER}()")
+        assert isinstance(place, Literal)  # noqa: S101 - where the call is written; a rewrite may repeat it
+        made = Drawn(t.INTEGER, f"random integer of the row, {place.value}", f"{drawn.INTEGER}()")
     else:
         known.chances += 1
         type_, text = _CHANCES[name]
         made = Drawn(type_, f"{name}() of the row, {known.chances}", text)
     known.positions.setdefault(made, (_spelled(name), position))
     return made
-
-
-def _place(arguments: Sequence[Expression]) -> object:
-    """Where the call is written: one that a rewrite repeats is one call."""
-    (place,) = arguments
-    assert isinstance(place, Literal)  # noqa: S101 - the dialect that has the call writes a number there
-    return place.value
 
 
 def _spelled(name: str) -> str:
