@@ -91,7 +91,7 @@ def drawn_call(name: str, arguments: Sequence[Expression], position: int | None,
         return _NOW if _MOMENTS[name] == _NOW.type else Cast(_MOMENTS[name], _NOW)
     if name == DRAWN_INTEGER:
         assert isinstance(place, Literal)  # noqa: S101 - where the call is written; a rewrite may repeat it
-        made = Drawn(t.INTEGER, f"random integer of the row, {place.value}", f"{drawn.INTEGER}()")
+        made = Drawn(t.INTEGER, f"random integer of the row, {place.value!r}", f"{drawn.INTEGER}()")
     else:
         known.chances += 1
         type_, text = _CHANCES[name]
