@@ -398,9 +398,7 @@ def instant(text: str) -> dt.datetime:
     return dt.datetime.fromisoformat(text.replace(" ", "T"))
 
 
-def test_the_present_time_and_chance(
-    session: Connection[tuple[Any, ...]], server: LiveServer, broker: Broker
-) -> None:
+def test_the_present_time_and_chance(session: Connection[tuple[Any, ...]], server: LiveServer, broker: Broker) -> None:
     """Records come in batches of one running query: nothing of the first one is kept for the others. The last batch is
     read after a kill, and each record has been written once."""
     session.execute(f"CREATE STREAM v_drawn (ms INTEGER) WITH ('topic' = 'v-drawn', {_COMMON})".encode())
