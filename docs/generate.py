@@ -60,6 +60,9 @@ than the text that it is made of is an error (54000) of that view alone. The tim
 grows with the text and the pattern, never with the ways in which they could match. Look-around and back-references are
 refused (0A000).
 
+The present time and chance, as `now()` and `random()`, are for queries that write rows and keep none: see
+[writing](writing.md#the-present-time-and-chance).
+
 ## Aggregates
 
 | function | takes | result |

@@ -333,7 +333,8 @@ class Rooms:
         resolve = lookup.known_resolver(query, self._services)
         functions = KnownFunctions(query, self._services)
         select = parse_select(query.select_text)
-        plan = compile_select(select, resolve, default_starting="earliest", functions=functions)
+        # Whether its rows are kept was asked when the query was made.
+        plan = compile_select(select, resolve, default_starting="earliest", functions=functions, written=True)
         return with_view_properties(plan, kept_properties(dict(query.properties)))
 
     def __enter__(self) -> Rooms:

@@ -75,7 +75,8 @@ def analyze(select: exp.Expression, source: Source, branch: Branch | None = None
     if source.aggregation is not None and _aggregates(select):
         source = changes_of(source, source.aggregation, select)
     where_node = select.args.get("where")
-    binder = Binder(source.scope, "WHERE")
+    of_rows = source.aggregation is None and not _aggregates(select) and select.args.get("distinct") is None
+    binder = Binder(source.scope, "WHERE", of_rows=of_rows)
     where = binder.condition(where_node.this, "WHERE") if where_node is not None else None
     items = _expand(select.expressions, source.scope)
     if source.aggregation is not None:
@@ -83,7 +84,7 @@ def analyze(select: exp.Expression, source: Source, branch: Branch | None = None
     where = both(source.where, where)
     if _aggregates(select):
         return _aggregation(select, items, source.scope, source.scan, where)
-    outputs = _projection_outputs(items, source.scope, branch)
+    outputs = _projection_outputs(items, source.scope, branch, of_rows=of_rows)
     if select.args.get("distinct") is not None:
         return _distinct(items, outputs, source.scan, where)
     return Projection(source.scan, where, outputs)
@@ -164,11 +165,13 @@ def _output(item: _Item, bound: Expression, name: str, seen: set[str] | None) ->
     return Output(name, bound.type, bound)
 
 
-def _projection_outputs(items: Sequence[_Item], scope: Scope, branch: Branch | None) -> tuple[Output, ...]:
+def _projection_outputs(
+    items: Sequence[_Item], scope: Scope, branch: Branch | None, *, of_rows: bool
+) -> tuple[Output, ...]:
     outputs: list[Output] = []
     seen: set[str] | None = None if branch is Branch.LATER else set()
     for item in items:
-        bound = _bind(item, Binder(scope, "SELECT"))
+        bound = _bind(item, Binder(scope, "SELECT", of_rows=of_rows))
         if branch is None:
             bound = _typed(bound, item.position)
         outputs.append(_output(item, bound, _name(item, bound), seen))

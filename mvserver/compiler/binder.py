@@ -38,6 +38,7 @@ from mvserver.compiler.row_functions import ROW_FUNCTIONS
 from mvserver.compiler.scope import Scope, field
 from mvserver.compiler.target_types import cast_target
 from mvserver.compiler.type_names import postgres_name
+from mvserver.compiler.unsettled import drawn_call
 from mvserver.errors import SqlError
 from mvserver.sql import types as t
 from mvserver.sql.calls import FUNCTIONS_HINT
@@ -66,12 +67,20 @@ class Binder:
     """Binds the expressions of one SELECT. ``clause`` names where they stand, for errors."""
 
     def __init__(
-        self, scope: Scope, clause: str, aggregate: Aggregator | None = None, grouping: GroupingCall | None = None
+        self,
+        scope: Scope,
+        clause: str,
+        aggregate: Aggregator | None = None,
+        grouping: GroupingCall | None = None,
+        *,
+        of_rows: bool = False,
     ) -> None:
+        """``of_rows``: whether what is bound is computed of a row as it is, and of nothing that is kept."""
         self._scope = scope
         self._clause = clause
         self._aggregate = aggregate
         self._grouping = grouping
+        self._of_rows = of_rows
         self._inside_aggregate = False
         self.column_positions: dict[Expression, int | None] = {}
 
@@ -351,6 +360,7 @@ class Binder:
             )
         arguments = [self.bind(each) for each in node.expressions]
         own = None if is_built_in(name) else call_own((name,), arguments, position)
+        own = own or drawn_call(name, arguments, position, of_rows=self._of_rows)
         return call_function(name, arguments, position) if own is None else own
 
     def _qualified_call(self, node: exp.Expression, parts: list[str]) -> Expression:

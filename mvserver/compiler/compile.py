@@ -16,20 +16,28 @@ from mvserver.compiler.shape import RelationShape, Resolve
 from mvserver.compiler.source_properties import STATE_TTL, query_properties
 from mvserver.compiler.sources import Names, plan_select
 from mvserver.compiler.state_ttl import with_state_ttl
+from mvserver.compiler.unsettled import check_drawn, drawing
 from mvserver.compiler.windowed import finish
 
 
 def compile_select(
-    select: exp.Expression, resolve: Resolve, *, default_starting: str, functions: OwnFunctions | None = None
+    select: exp.Expression,
+    resolve: Resolve,
+    *,
+    default_starting: str,
+    functions: OwnFunctions | None = None,
+    written: bool = False,
 ) -> ContinuousPlan:
     """Bind, check and plan a continuous SELECT; ``default_starting`` is used where the source says nothing, and
-    ``functions`` are the users' own that it may call.
+    ``functions`` are the users' own that it may call. Rows that are ``written`` are not kept: only they may have the
+    present time and values of chance.
 
     Everything that can be known to fail is found here: both lowerings are made once and thrown away.
     """
     given = query_properties(select)
-    with known(functions or NoFunctions()):
+    with known(functions or NoFunctions()), drawing(written=written):
         plan = finish(pruned(plan_select(select, Names(resolve, default_starting))), select)
+        check_drawn(plan)
     if STATE_TTL in given:
         plan = with_state_ttl(plan, given[STATE_TTL])
     check_retraction(plan)

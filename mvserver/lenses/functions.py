@@ -13,7 +13,7 @@ from mvserver.lenses.problems import ProblemError, problem, unsupported
 from mvserver.lenses.program import Call, CastTo, Literal, Selection
 from mvserver.lenses.written import Written, joined, written
 from mvserver.quoting import quoted
-from mvserver.sql.names import OWN_FUNCTION
+from mvserver.sql.names import DRAWN_INTEGER, OWN_FUNCTION
 
 
 class Nulls(enum.Enum):
@@ -28,8 +28,8 @@ class Nulls(enum.Enum):
 
 @dataclass(frozen=True)
 class Function:
-    """``template`` has ``{0}`` … for arguments and ``{*}`` for all of them. With ``of_time``, a record's
-    ``_meta.timestamp`` is taken as the instant that it is."""
+    """``template`` has ``{0}`` … for arguments, ``{*}`` for all of them, and ``{@}`` for the place of the call. With
+    ``of_time``, a record's ``_meta.timestamp`` is taken as the instant that it is."""
 
     template: str
     least: int
@@ -54,6 +54,11 @@ def _chosen(name: str) -> Function:
 
 def _part(name: str) -> Function:
     return _timed(f"CAST({name}({{0}}) AS INTEGER)")
+
+
+def _present(text: str) -> Function:
+    """What is not of the record: the present time, or chance."""
+    return Function(text, 0, 0, Nulls.NEVER)
 
 
 _MANY = 64
@@ -122,6 +127,7 @@ _NUMBERS: Mapping[str, Function] = {
     "NEG": Function("(- {0})", 1, 1),
     "POW": _plain("power", 2),
     "POWER": _plain("power", 2),
+    "RANDINT": _present(f"{DRAWN_INTEGER}({{@}})"),
     "ROUND": _plain("round", 1, 2),
 }  # fmt: skip
 
@@ -133,8 +139,12 @@ def _time_of_day(scale: int) -> Function:
 
 
 _DATES: Mapping[str, Function] = {
+    **dict.fromkeys(("CURRENT_DATETIME", "DATETIME", "NOW"), _present("now()")),
     **{name: _part(name.lower()) for name in ("HOUR", "MINUTE", "MONTH", "QUARTER", "SECOND", "WEEK", "YEAR")},
     "CONVERT_DATETIME": Function("date_format(to_timestamp_ltz({0}, {1}), {2})", 3, 3, Nulls.MAYBE),
+    "CURDATE": _present("current_date"),
+    "CURTIME": _present("localtime"),
+    "DATE": Function("current_date", 0, 1, with_one="CAST(to_timestamp_ltz(({0}) * 86400, 0) AS DATE)"),
     "DAY": _part("dayofmonth"),
     "EXTRACT_DATE": _timed("CAST({0} AS DATE)"),
     "EXTRACT_TIME": _timed("CAST({0} AS TIME)"),
@@ -147,13 +157,16 @@ _DATES: Mapping[str, Function] = {
     "PARSE_TIME_MILLIS": Function("CAST(to_timestamp_ltz({0}, {1}) AS TIME)", 2, 2, Nulls.MAYBE),
     "PARSE_TIMESTAMP_MICROS": _PARSED,
     "PARSE_TIMESTAMP_MILLIS": _PARSED,
+    "TIMESTAMP": Function("(({0} + {1}) AT TIME ZONE {2})", 3, 3),
     "TIME_MICROS": _time_of_day(6),
     "TIME_MILLIS": _time_of_day(3),
     "TIMESTAMP_MICROS": Function("to_timestamp_ltz({0}, 6)", 1, 1),
     "TIMESTAMP_MILLIS": Function("to_timestamp_ltz({0}, 3)", 1, 1),
     "TO_DATE": Function("CAST(to_timestamp_ltz({0}, {1}) AS DATE)", 2, 2, Nulls.MAYBE),
     "TO_DATETIME": _PARSED,
-    "TO_TIMESTAMP": _PARSED,
+    "TOMORROW": _present("(now() + INTERVAL '1 DAY')"),
+    "TO_TIMESTAMP": _plain("to_timestamp_ltz", 1, 2, Nulls.MAYBE),
+    "YESTERDAY": _present("(now() - INTERVAL '1 DAY')"),
 }
 _OBFUSCATION: Mapping[str, Function] = {
     "ANONYMIZE": _plain("anonymize", 1),
@@ -245,17 +258,9 @@ AGGREGATES: Mapping[str, Function] = {
 _COUNTED = frozenset(name for name, each in AGGREGATES.items() if each.most == 2)
 
 _PATHS = ("JSON_EXTRACT_ALL", "JSON_EXTRACT_FIRST")
-_UNSETTLED = (
-    "CURRENT_DATETIME", "CURDATE", "CURTIME", "DATE", "DATETIME", "NOW", "RANDINT", "TIMESTAMP", "TOMORROW",
-    "YESTERDAY",
-)  # fmt: skip
 _REFUSED = {
-    **dict.fromkeys(
-        _UNSETTLED,
-        "A record gives the same result whenever it is read: use the record's time, _meta.timestamp, or a field.",
-    ),
     "LAST_OFFSET": "Which record is the last one depends on when that is asked. _meta.offset is that of the record.",
-}  # fmt: skip
+}
 
 _TYPES = {
     "BIGINT": "BIGINT", "BOOLEAN": "BOOLEAN", "BOOL": "BOOLEAN", "BYTES": "VARBINARY", "DATE": "DATE",
@@ -263,7 +268,7 @@ _TYPES = {
     "SMALLINT": "SMALLINT", "STRING": "VARCHAR", "TIME": "TIME", "TIMESTAMP": "TIMESTAMP", "VARCHAR": "VARCHAR",
 }  # fmt: skip
 _DECIMAL = re.compile(r"DECIMAL\([0-9]+(, [0-9]+)?\)")
-_HOLE = re.compile(r"\{(\*|[0-9])\}")
+_HOLE = re.compile(r"\{(\*|@|[0-9])\}")
 
 
 def function_of(call: Call) -> Function | None:
@@ -353,6 +358,8 @@ def _filled(template: str, call: Call, argument: Callable[[int], Written]) -> Wr
         result.add(template[at : hole.start()])
         if hole[1] == "*":
             result.add(joined(", ", [argument(i) for i in range(len(call.arguments))]))
+        elif hole[1] == "@":
+            result.add(str(call.place.offset))
         else:
             result.add(argument(int(hole[1])))
         at = hole.end()

@@ -78,12 +78,15 @@ def plan(
     *,
     default_starting: str,
     new: Mapping[str, Relation] | None = None,
+    written: bool = False,
 ) -> PlannedQuery:
     """Names, types and formats, all checked without Spark. ``new`` are relations, by name, that the statement is about
-    to make: they alone can then be read."""
+    to make: they alone can then be read. Rows that are ``written`` are not kept."""
     resolve = lookup.resolver(context, services) if new is None else lookup.new_resolver(new, services)
     functions = VisibleFunctions(context, services)
-    plan_ = services.compile_select(select, resolve, default_starting=default_starting, functions=functions)
+    plan_ = services.compile_select(
+        select, resolve, default_starting=default_starting, functions=functions, written=written
+    )
     known = {} if new is None else {each.id: each for each in new.values()}
     planned = PlannedQuery(plan_, tuple(_input(scan, known, services) for scan in scans(plan_.scan)))
     _check_outputs(planned)

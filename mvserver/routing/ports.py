@@ -79,10 +79,11 @@ class CompileSelect(Protocol):
         *,
         default_starting: str,
         functions: OwnFunctions | None = None,
+        written: bool = False,
     ) -> ContinuousPlan:
         """Binds and analyses a continuous query; ``default_starting`` is ``earliest`` or ``latest``, for a source that
-        does not say its starting.position, and
-        ``functions`` are the users' own that it may call. SqlError with SQLSTATE and position for what is wrong."""
+        does not say its starting.position, and ``functions`` are the users' own that it may call. Rows that are
+        ``written`` are not kept. SqlError with SQLSTATE and position for what is wrong."""
 
 
 ExplainPlan = Callable[[ContinuousPlan], Sequence[str]]

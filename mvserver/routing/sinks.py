@@ -42,7 +42,7 @@ class PlannedStream:
 def plan_stream(statement: CreateStreamAs, context: SessionContext, services: Services) -> PlannedStream:
     schema, name = lookup.new_relation(statement.name, context, services)
     services.catalog.relations.check_new(schema.id, name)
-    planned = continuous.plan(statement.select, context, services, default_starting=continuous.LATEST)
+    planned = continuous.plan(statement.select, context, services, default_starting=continuous.LATEST, written=True)
     _refuse_aggregation(
         planned, "CREATE CHANGELOG ... AS writes such a result, CREATE MATERIALIZED VIEW ... AS keeps it."
     )
@@ -100,7 +100,7 @@ def chosen_store(given: str | None, planned: PlannedQuery, context: SessionConte
 def plan_insert(sink: Relation, statement: InsertInto, context: SessionContext, services: Services) -> PlannedQuery:
     """Into a stream, or a table without a key, that is there; its store and the right to write to it are checked
     already."""
-    planned = continuous.plan(statement.select, context, services, default_starting=continuous.LATEST)
+    planned = continuous.plan(statement.select, context, services, default_starting=continuous.LATEST, written=True)
     check_insert(sink, planned, services)
     store, entity = lookup.store_of(sink, services)
     continuous.refuse_loop(planned, store, entity, services)

@@ -77,7 +77,7 @@ class PlannedTable:
 def plan_table(statement: CreateTableAs, context: SessionContext, services: Services) -> PlannedTable:
     schema, name = lookup.new_relation(statement.name, context, services)
     services.catalog.relations.check_new(schema.id, name)
-    planned = continuous.plan(statement.select, context, services, default_starting=continuous.LATEST)
+    planned = continuous.plan(statement.select, context, services, default_starting=continuous.LATEST, written=True)
     kept, properties = changelog_sinks.divided(statement.properties)
     key: tuple[str, ...] = ()
     if isinstance(planned.plan, Aggregation) or over_changelog(planned.plan):

@@ -36,6 +36,8 @@ TYPE_OR_FUNCTION = frozenset(
 )  # fmt: skip
 OWN_FUNCTION = "mv_own"
 """In the place of a schema: the function is a user's, looked up along the search path."""
+DRAWN_INTEGER = "mv_random_integer"
+"""A random integer of the dialect lenses; its argument is where the call is written there."""
 NOT_A_NAME = RESERVED | TYPE_OR_FUNCTION
 
 

@@ -71,8 +71,8 @@ def resolve(parts: tuple[str, ...], position: int | None) -> RelationShape:
     return found
 
 
-def compiled(sql: str, default_starting: str = "earliest") -> ContinuousPlan:
-    return compile_select(parse_select(sql), resolve, default_starting=default_starting)
+def compiled(sql: str, default_starting: str = "earliest", *, written: bool = False) -> ContinuousPlan:
+    return compile_select(parse_select(sql), resolve, default_starting=default_starting, written=written)
 
 
 def bound(sql: str, relation: RelationShape | None = None) -> Expression:

@@ -66,11 +66,17 @@ def test_a_query_writes_to_a_table_that_was_made_so(server: LiveServer) -> None:
         "CREATE STREAM clicks (n BIGINT, url VARCHAR) WITH ('store' = s, 'value.format' = 'json')",
         "CREATE TABLE counts WITH ('store' = lake, 'iceberg.namespace' = 'web', 'commit.interval.millis' = 200) AS "
         "SELECT url, count(*) AS c FROM clicks GROUP BY url",
+        "CREATE TABLE seen WITH ('store' = lake, 'iceberg.namespace' = 'web', 'commit.interval.millis' = 200) AS "
+        "SELECT url, now() - INTERVAL '1 day' < localtimestamp AT TIME ZONE 'UTC' AS late, random() < 1 AS below "
+        "FROM clicks WITH ('starting.position' = 'earliest') WHERE now() > TIMESTAMPTZ '2020-01-01 00:00:00+00'",
         """INSERT INTO ENTITY clicks IN STORE s VALUE ('{"n": 1, "url": "./home"}')""",
     )
     shown = 'PRINT ENTITY "web.counts" IN STORE lake LIMIT 1'
     server.wait_for(lambda: [row[1] for row in server.query(shown)] == ['{"url": "./home", "c": 1}'], 120, "no row")
-    server.run("DROP TABLE counts CASCADE", "DROP STREAM clicks", 'DROP ENTITY "web.counts" IN STORE lake')
+    shown, row = 'PRINT ENTITY "web.seen" IN STORE lake LIMIT 1', '{"url": "./home", "late": true, "below": true}'
+    server.wait_for(lambda: [found[1] for found in server.query(shown)] == [row], 120, "no row of what has no key")
+    server.run("DROP TABLE counts CASCADE", "DROP TABLE seen CASCADE", "DROP STREAM clicks")
+    server.run('DROP ENTITY "web.counts" IN STORE lake', 'DROP ENTITY "web.seen" IN STORE lake')
 
 
 @pytest.mark.parametrize(

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import json
 import struct
+import time
 from collections.abc import Iterator
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import pytest
 from psycopg import Connection
@@ -376,3 +379,73 @@ def test_functions_of_the_originals_jars(
         (b"h", {"place": f"{model}NullValue$@NullValue",
                 "celsius": f"{model}DoubleValue@DoubleValue(37)", "kind": "DOUBLE"}),
     ]  # fmt: skip
+
+
+DRAWN = """
+SET defaults.topic.autocreate = true;
+WITH r AS (SELECT STREAM ms, RANDINT() AS dice, NOW() AS seen FROM v-drawn);
+INSERT INTO v-drawn-out SELECT STREAM RANDINT() AS _key, ms, dice, MKSTRING(dice) AS same, RANDINT() AS other, seen,
+  seen = DATETIME() AND seen = CURRENT_DATETIME() AND NOW() + 1d = TOMORROW() AND NOW() - 1d = YESTERDAY()
+    AND DATE() = EXTRACT_DATE(seen) AND CURDATE() = DATE() AND CURTIME() = EXTRACT_TIME(seen) AS agree,
+  TOMORROW() AS tomorrow, YESTERDAY() AS yesterday, DATE() AS today, CURTIME() AS clock, DATE(ms) AS day,
+  TIMESTAMP(DATE(ms), TIME_MILLIS(ms), 'Europe/Berlin') AS berlin
+FROM r WHERE NOW() > YESTERDAY() AND (dice < 0 OR dice >= 0);
+"""
+
+
+def instant(text: str) -> dt.datetime:
+    """The time zone of the original's texts is UTC."""
+    return dt.datetime.fromisoformat(text.replace(" ", "T"))
+
+
+def test_the_present_time_and_chance(session: Connection[tuple[Any, ...]], server: LiveServer, broker: Broker) -> None:
+    """Records come in batches of one running query: nothing of the first one is kept for the others. The last batch is
+    read after a kill, and each record has been written once."""
+    session.execute(f"CREATE STREAM v_drawn (ms INTEGER) WITH ('topic' = 'v-drawn', {_COMMON})".encode())
+    run(session, DRAWN)
+    day, found, bounds = dt.timedelta(days=1), [], []
+    for batch in range(4):
+        before = dt.datetime.now(dt.UTC)
+        broker.put("v-drawn", *((None, as_json({"ms": batch}), batch) for _ in range(20)))
+        found = broker.records("v-drawn-out", 20 * (batch + 1))
+        bounds.append((before, dt.datetime.now(dt.UTC)))
+        if batch < 2:
+            time.sleep(1.5)  # what is frozen at the first batch would be too early by this
+        elif batch == 2:
+            server.kill()
+            server.start()
+    for number, (key, row) in enumerate(found):
+        seen, (before, after) = instant(row["seen"]), bounds[number // 20]
+        assert before - dt.timedelta(milliseconds=1) <= seen <= after
+        assert instant(row["tomorrow"]) - day == instant(row["yesterday"]) + day == seen
+        assert row["today"] == seen.date().isoformat()
+        assert dt.time.fromisoformat(row["clock"]) == seen.time()
+        assert row["agree"] is True
+        assert row["same"] == str(row["dice"])
+        assert row["dice"] != row["other"]  # but for one case in four milliards
+        assert row["day"] == (dt.date(1970, 1, 1) + day * row["ms"]).isoformat()
+        local = dt.datetime(1970, 1, 1) + day * row["ms"] + dt.timedelta(milliseconds=row["ms"])
+        assert instant(row["berlin"]) == local.replace(tzinfo=ZoneInfo("Europe/Berlin")).astimezone(dt.UTC)
+        assert key is not None
+    drawn = [value for _, row in found for value in (row["dice"], row["other"])]
+    assert len(set(drawn)) > 155  # of 160
+    assert all(-(2**31) <= value < 2**31 for value in drawn)
+    assert min(drawn) < 0 < max(drawn)
+    assert len({key for key, _ in found}) > 75
+    assert [row["ms"] for _, row in found] == [batch for batch in range(4) for _ in range(20)]
+
+
+def test_the_present_time_in_the_first_dialect(session: Connection[tuple[Any, ...]], broker: Broker) -> None:
+    session.execute(f"CREATE STREAM v_timed (n INTEGER) WITH ('topic' = 'v-timed', {_COMMON})".encode())
+    session.execute(
+        b"CREATE STREAM v_timed_out WITH ('topic' = 'v-timed-out') AS "
+        b"SELECT n, current_timestamp AS at, r, gen_random_uuid() AS id "
+        b"FROM (SELECT n, random() AS r FROM v_timed WITH ('starting.position' = 'earliest')) s WHERE r >= 0.5"
+    )
+    before = dt.datetime.now(dt.UTC)
+    broker.put("v-timed", *((None, as_json({"n": n}), 0) for n in range(400)))
+    found = [row for _, row in broker.records("v-timed-out", 120)]
+    after = dt.datetime.now(dt.UTC)
+    assert all(before - dt.timedelta(milliseconds=1) <= instant(row["at"]) <= after for row in found)
+    assert all(0.5 <= row["r"] < 1 for row in found)
+    assert len({row["r"] for row in found}) == len({row["id"] for row in found}) == len(found)

@@ -359,18 +359,21 @@ CAPABILITIES: tuple[Capability, ...] = (
     ),
     capability(
         "to_timestamp_ltz",
-        "an instant of seconds (0), milliseconds (3) or microseconds (6) since 1970, or of text by a Java pattern",
+        "an instant of seconds (0), milliseconds (3, the default) or microseconds (6) since 1970, or of text, which "
+        "may have a Java pattern",
         [
             on(
                 (BIGINT, Parameter(Kind.INTEGER, constant=True)), t.TIMESTAMP_LTZ,
                 lambda a, _: f"{_epoch_function(a[1])}({a[0]})",
             ),
+            on((BIGINT,), t.TIMESTAMP_LTZ, "timestamp_millis({0})"),
             on((TEXT,), t.TIMESTAMP_LTZ, "TRY_CAST({0} AS TIMESTAMP_LTZ)"),
             on((TEXT, TEXT_CONSTANT), t.TIMESTAMP_LTZ, _java_pattern("try_to_timestamp")),
         ],
         [
             example("to_timestamp_ltz(1715940672, 0)", "2024-05-17 10:11:12+00", postgres=False),
             example("to_timestamp_ltz(1715940672345, 3)", "2024-05-17 10:11:12.345+00", postgres=False),
+            example("to_timestamp_ltz(1715940672345)", "2024-05-17 10:11:12.345+00", postgres=False),
             example("to_timestamp_ltz(1715940672345678, 6)", "2024-05-17 10:11:12.345678+00", postgres=False),
             example("to_timestamp_ltz('17/05/2024 10:11', 'dd/MM/yyyy HH:mm')",
             "2024-05-17 10:11:00+00", postgres=False),

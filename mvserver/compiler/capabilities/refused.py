@@ -8,22 +8,9 @@ from mvserver.sql.calls import FUNCTIONS_HINT
 
 _UNSETTLED = frozenset(
     [
-        "now",
-        "current_timestamp",
-        "current_date",
         "current_time",
-        "localtime",
-        "localtimestamp",
-        "clock_timestamp",
-        "statement_timestamp",
-        "transaction_timestamp",
         "timeofday",
-        "random",
-        "rand",
         "rand_integer",
-        "uuid",
-        "gen_random_uuid",
-        "current_row_timestamp",
         "proctime",
         "unix_timestamp",
         "current_user",
@@ -35,6 +22,7 @@ _UNSETTLED = frozenset(
         "setseed",
     ]
 )
+_WITHOUT_ARGUMENTS = frozenset(["current_timestamp", "localtime", "localtimestamp", "rand", "random"])
 _LATER_AGGREGATES = frozenset(
     [
         "collect",
@@ -112,7 +100,15 @@ def refusal(name: str, position: int | None) -> SqlError | None:
             sqlstates.FEATURE_NOT_SUPPORTED,
             f"function {name}() is not supported in a continuous query",
             detail="Its value depends on when and where a row is computed, so that a row computed again would differ.",
-            hint="Use a column of the record, or call it in the SELECT that reads the view.",
+            hint="Use a column of the record, or call it in the SELECT that reads the view. now() and random() may be "
+            "in queries that write a stream.",
+            position=position,
+        )
+    if name in _WITHOUT_ARGUMENTS:
+        return SqlError(
+            sqlstates.FEATURE_NOT_SUPPORTED,
+            f"{name} with arguments is not supported in a continuous query",
+            hint="Cut it yourself: date_trunc('milliseconds', now()), CAST(floor(random() * 10) AS INTEGER).",
             position=position,
         )
     if name in _LATER_AGGREGATES:

@@ -270,15 +270,17 @@ class _Planner:
             raise _written_otherwise(insert)
         return replace(first, made=None)
 
-    def _planned(self, select: exp.Expression) -> PlannedQuery:
+    def _planned(self, select: exp.Expression, *, written: bool = True) -> PlannedQuery:
         new = {each.relation.name: each.relation for each in self.sources.values()}
         starting = self._settings.starting
-        return continuous.plan(select, self._context, self._services, default_starting=starting, new=new)
+        return continuous.plan(
+            select, self._context, self._services, default_starting=starting, new=new, written=written
+        )
 
     def _checked(self, statement: InsertInto, target: Target, translated: Translated) -> PlannedQuery:
         """As INSERT INTO of the first dialect is checked."""
         check = changelog_sinks.check_insert if target.relation.key_columns else sinks.check_insert
-        planned = self._planned(statement.select)
+        planned = self._planned(statement.select, written=not target.relation.key_columns)
         if translated.grace is not None:
             planned = replace(planned, plan=with_view_properties(planned.plan, {_GRACE: translated.grace.millis}))
         check(target.relation, planned, self._services)

@@ -3,7 +3,7 @@
 Of a batch of some hundred rows nearly all is planning: Spark analyses, optimizes and compiles what it has done for the
 batch before. Where the rows are in memory and one task's, a program keeps the plan and gives it other rows. That is
 right where one run of a plan leaves nothing to the next: there is no shuffle, whose files Spark would read again, and
-no expression has another value in each batch (capabilities have no clock and no random numbers).
+no expression has another value in each batch (what is drawn for a row is drawn when the row is evaluated).
 """
 
 from __future__ import annotations

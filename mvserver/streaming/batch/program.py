@@ -20,6 +20,7 @@ from mvserver.compiler.expressions import ColumnReference, Expression, FieldAcce
 from mvserver.compiler.own_functions import OwnFunction, called
 from mvserver.compiler.plans import TIMED, Aggregate, AggregateCall, Aggregation, Scan
 from mvserver.compiler.row_functions import ROW_KEY, ROW_METADATA, ROW_TIME
+from mvserver.compiler.unsettled import drawn_by
 from mvserver.sql.types import Kind, SqlType
 from mvserver.streaming.batch.kept_plans import KeptPlan
 from mvserver.streaming.batch.scan_decoding import DecodedScan, Stages, decode_scan, side_by_side
@@ -245,9 +246,13 @@ def build_program(targets: Sequence[Target], *, trial: bool = False, schemas: Kn
     for target in targets:
         scan = target.plan.scan
         columns = _with_row_functions(scan, windows.references(scan) or references[scan.relation_id])
+        drawn = {each: f"d{len(views)}_{number}" for number, each in enumerate(drawn_by(target.plan))}
+        columns = {**columns, **{each.name: name for each, name in drawn.items()}}
         rows = unnest_rows(scan.unnests, columns, good[scan.relation_id])
         if not views:  # those that make several rows of a record make the same: see spread_key
             stages += rows.stages
+        if drawn:  # a stage of its own: Spark never repeats what is not deterministic, and so each row has one value
+            stages += (tuple(f"{each.spark} AS {name}" for each, name in drawn.items()),)
         batch = _TargetColumns(target, decodings[scan.relation_id], rows, windows, flags, values, partials)
         views.append(_VIEW_INPUTS[type(target.state)](batch, target.state))
     if any(text != name for text, name in flags.by_text.items()):

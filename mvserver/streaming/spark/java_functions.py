@@ -21,41 +21,45 @@ from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 from pyspark.sql.utils import is_timestamp_ntz_preferred
 
 from mvserver import sqlstates
-from mvserver.compiler.capabilities import bounded
+from mvserver.compiler.capabilities import bounded, drawn
 from mvserver.compiler.failures import raised
 from mvserver.errors import SqlError, words_of
 from spark_sinks.decode import RecordFunction, json_text
 
 _PACKAGE = "mvserver"
-_BOUNDED, _TEXTS, _JSON_PATHS, _JSON_SHAPE = "Bounded", "Texts", "JsonPaths", "JsonShape"
+_BOUNDED, _TEXTS, _JSON_PATHS, _JSON_SHAPE, _DRAWN = "Bounded", "Texts", "JsonPaths", "JsonShape", "Drawn"
 _DECODERS = ("Records", "Xml")
 _LIVE_ROWS = "mvserver.LiveRows"
 _KEPT_ROWS = "mvserver.KeptRows"
 _CONTEXT, _STRUCTURE = "org.apache.spark.SparkContext", "org.apache.spark.sql.types.StructType"
 _TEXT = "java.lang.String"
-_BOXES = {"String": "String", "byte[]": "byte[]", "int": "Integer", "long": "Long", "boolean": "Boolean"}
+_BOXES = {
+    "String": "String", "byte[]": "byte[]", "int": "Integer", "long": "Long", "boolean": "Boolean", "double": "Double",
+}  # fmt: skip
 _TYPES = {
-    "String": "string", "int": "int", "boolean": "boolean", "String[]": "array<string>",
-    "String[][]": "array<array<string>>",
+    "String": "string", "int": "int", "boolean": "boolean", "long": "bigint", "double": "double",
+    "String[]": "array<string>", "String[][]": "array<array<string>>",
 }  # fmt: skip
 _VALUES = {"String": "", "byte[]": "", "int": ".intValue()", "long": ".longValue()", "boolean": ".booleanValue()"}
 
 
 @dataclass(frozen=True)
 class JavaFunction:
-    """``name`` in Spark SQL is the static method ``method`` of a class; NULL where an argument is NULL."""
+    """``name`` in Spark SQL is the static method ``method`` of a class; NULL where an argument is NULL. One that is not
+    ``settled`` has another value at each call, and Spark then neither repeats nor moves it."""
 
     name: str
     method: str
     arguments: tuple[str, ...]
     result: str
     owner: str = _BOUNDED
+    settled: bool = True
 
     def source(self) -> str:
         """A class that Spark takes as a function."""
         count = len(self.arguments)
         parameters = ", ".join(f"Object a{i}" for i in range(count))
-        missing = " || ".join(f"a{i} == null" for i in range(count))
+        missing = " || ".join(f"a{i} == null" for i in range(count)) or "false"
         values = ", ".join(f"(({_BOXES[kind]}) a{i}){_VALUES[kind]}" for i, kind in enumerate(self.arguments))
         call = f"{self.owner}.{self.method}({values})"
         made = call if self.result.startswith("String") else f"{_BOXES[self.result]}.valueOf({call})"
@@ -85,6 +89,10 @@ FUNCTIONS = (
     JavaFunction(bounded.SWAPPED_CASE, "swappedCase", ("String",), "String", _TEXTS),
     JavaFunction(bounded.FITS, "fits", ("long", "long"), "boolean"),
     JavaFunction(json_text.ODDITIES, "oddities", ("byte[]", "int"), "int", _JSON_SHAPE),
+    JavaFunction(drawn.MOMENT, "moment", (), "long", _DRAWN, settled=False),
+    JavaFunction(drawn.FRACTION, "fraction", (), "double", _DRAWN, settled=False),
+    JavaFunction(drawn.INTEGER, "integer", (), "int", _DRAWN, settled=False),
+    JavaFunction(drawn.UUID, "uuid", (), "String", _DRAWN, settled=False),
 )
 
 _loaders: WeakKeyDictionary[SparkContext, Any] = WeakKeyDictionary()
@@ -109,7 +117,23 @@ def install(session: SparkSession, work_directory: Path) -> None:
         made_class = loader.loadClass(f"{_PACKAGE}.{function.owner}${function.name}")
         made = made_class.getDeclaredConstructor(classes).newInstance(values)
         result = jvm.org.apache.spark.sql.types.DataType.fromDDL(_TYPES[function.result])
-        session._jsparkSession.udf().register(function.name, made, result)
+        if function.settled:
+            session._jsparkSession.udf().register(function.name, made, result)
+        else:
+            session._jsparkSession.udf().register(function.name, _drawing(context, made, result))
+
+
+def _drawing(context: SparkContext, made: Any, result: Any) -> Any:
+    """A function without arguments as one that Spark knows not to be deterministic. It is asked for by reflection: py4j
+    would take the overload for functions of Scala."""
+    jvm, gateway = context._jvm, context._gateway
+    assert jvm is not None and gateway is not None  # noqa: S101, PT018 - a session has both
+    kinds, values = gateway.new_array(jvm.java.lang.Class, 2), gateway.new_array(jvm.java.lang.Object, 2)
+    names = ("org.apache.spark.sql.api.java.UDF0", "org.apache.spark.sql.types.DataType")
+    for i, (name, value) in enumerate(zip(names, (made, result), strict=True)):
+        kinds[i], values[i] = jvm.java.lang.Class.forName(name), value
+    method = jvm.java.lang.Class.forName("org.apache.spark.sql.functions").getMethod("udf", kinds)
+    return method.invoke(None, values).asNondeterministic()
 
 
 def register_decoder(session: SparkSession, function: RecordFunction) -> None:
@@ -187,7 +211,7 @@ def check_pattern(session: SparkSession, pattern: str) -> None:
 def _compiled(jvm: Any) -> dict[str, bytes]:
     """The classes by name: those of the functions stand inside the class that has the methods."""
     found: dict[str, bytes] = {}
-    with_functions = (_with_functions(owner) for owner in (_BOUNDED, _TEXTS, _JSON_PATHS, _JSON_SHAPE))
+    with_functions = (_with_functions(owner) for owner in (_BOUNDED, _TEXTS, _JSON_PATHS, _JSON_SHAPE, _DRAWN))
     compiler = None
     for source in (*with_functions, *map(_source, (*_DECODERS, "LiveRows", "KeptRows", "Lenses", "Jars"))):
         before, compiler = compiler, jvm.org.codehaus.janino.SimpleCompiler()
