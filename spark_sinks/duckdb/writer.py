@@ -51,6 +51,7 @@ _log = logging.getLogger(__name__)
 
 _NOBODYS = (duckdb.IOException, duckdb.InterruptException)  # a full disk, a server that ends: no view is to blame
 ROWS_TOLD_MAX = 1_000  # of more records, whoever keeps rows reads them by their keys: the commit does not wait for that
+SHOWN_TOLD_MAX = 2 * ROWS_TOLD_MAX  # a row that is replaced is told twice
 REJECTED_ROWS_SHOWN_MAX = 100_000  # the newest; a flood of them must not fill the memory of a reader
 
 
@@ -159,6 +160,7 @@ class Writer:
 
     def _commit(self, query_ids: Collection[str] | None) -> None:
         """``query_ids``: whose rows it may change; None where it may be those of any."""
+        self._note_shown()
         self.watch.changing(self._notes.taken)
         done = False
         try:
@@ -170,6 +172,14 @@ class Writer:
                 self.layouts.change(self._new_layouts)  # before the watch is told: who it wakes asks for them
         finally:
             self.watch.changed(done=done)
+
+    def _note_shown(self) -> None:
+        """A history has what became of the rows, so nobody need read them again."""
+        for history in self.histories.unfinished:
+            changes = history.changes
+            if changes is not None and sum(each.num_rows for each in changes) <= SHOWN_TOLD_MAX:
+                names = [name for name, _ in history.view.columns]
+                self._notes.shown(history.view.state_table, names, changes)
 
     def execute(self, statement: str) -> None:
         """Inside ``transaction``: DDL of states and views."""
