@@ -5,7 +5,8 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 
 from mvserver import sqlstates
@@ -52,6 +53,7 @@ class RunningState:
         self.silence: str | None = None  # as the source's last look at itself said it
         self.latest: Position | None = None
         self.latest_at: float | None = None  # when the source was asked that, by time.monotonic
+        self.awaited: list[Position] = []  # ends that somebody waits for
         self.running = False
         self.last_batch_at: float | None = None  # when the last live batch was taken, by time.monotonic
         self.rate = Rate()  # of the records that are committed, each counted once however many views it is for
@@ -107,6 +109,18 @@ class RunningState:
         """Until the condition holds, looked at whenever something changes."""
         with self.lock:
             return self.changed.wait_for(condition, timeout_s)
+
+    @contextmanager
+    def awaiting(self, end: Position) -> Iterator[None]:
+        """Somebody waits until all before ``end`` is committed."""
+        with self.lock:
+            self.awaited.append(end)
+            self.changed.notify_all()
+        try:
+            yield
+        finally:
+            with self.lock:
+                self.awaited.remove(end)
 
     def standstill(self) -> str | None:
         """What stands in the way, as a sentence; None where nothing does."""
