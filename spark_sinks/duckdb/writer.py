@@ -51,7 +51,6 @@ _log = logging.getLogger(__name__)
 
 _NOBODYS = (duckdb.IOException, duckdb.InterruptException)  # a full disk, a server that ends: no view is to blame
 ROWS_TOLD_MAX = 1_000  # of more records, whoever keeps rows reads them by their keys: the commit does not wait for that
-SHOWN_TOLD_MAX = 2 * ROWS_TOLD_MAX  # a row that is replaced is told twice
 REJECTED_ROWS_SHOWN_MAX = 100_000  # the newest; a flood of them must not fill the memory of a reader
 
 
@@ -174,10 +173,10 @@ class Writer:
             self.watch.changed(done=done)
 
     def _note_shown(self) -> None:
-        """A history has what became of the rows, so nobody need read them again."""
+        """A history has what became of the rows, so nobody need read them again. One that is replaced is in it twice."""
         for history in self.histories.unfinished:
             changes = history.changes
-            if changes is not None and sum(each.num_rows for each in changes) <= SHOWN_TOLD_MAX:
+            if changes is not None and sum(each.num_rows for each in changes) <= 2 * ROWS_TOLD_MAX:
                 names = [name for name, _ in history.view.columns]
                 self._notes.shown(history.view.state_table, names, changes)
 

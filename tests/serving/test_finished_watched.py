@@ -225,7 +225,7 @@ def test_more_changes_than_are_told_are_read(tmp_path: Path, monkeypatch: pytest
         history = kept.writer.histories.of(kept.target.query_id)
         assert history is not None
         if bound == "told":
-            monkeypatch.setattr(writers, "SHOWN_TOLD_MAX", 2)
+            monkeypatch.setattr(writers, "ROWS_TOLD_MAX", 1)
         else:
             history.bounds = Bounds(3600, rows=2)
         feed([{"k": "a", "i": 1}])

@@ -251,9 +251,13 @@ class KeptViews:
             return False
         try:
             now = kept.source.rows_now(changes)
-            if now is None or not view.takes_at_once(now):
+            if now is None:
                 return False
-            usable = view.take(now)
+            rows = [row for row in now.values() if row is not None]
+            gone = [key for key, row in now.items() if row is None and key in view.rows]
+            if not view.takes_at_once(rows) or (gone and view.is_ordered):
+                return False
+            usable = view.take(rows) and (not gone or view.replace(gone, ()))
         except Exception:  # noqa: BLE001 - logged; the commit is made, and look-ups are answered by DuckDB
             _log.exception("the rows of view %s are let go", kept.source.view_id)
             usable = False

@@ -12,7 +12,7 @@ who keeps the view tells them by its ``token`` whether these were of one state.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from operator import itemgetter
 from sys import getsizeof
 from typing import Any
@@ -112,19 +112,24 @@ class FinishedView:
             for column, (_, order) in list(self._orders.items())
         )
 
-    def takes_at_once(self, now: Mapping[Any, Row | None]) -> bool:
-        """Whether ``take`` is quick: no order has to be made anew."""
-        return not self._orders or all((key in self.rows) == (row is not None) for key, row in now.items())
+    def takes_at_once(self, rows: Sequence[Row]) -> bool:
+        """Whether ``replace`` by these rows is quick: no order has to be made anew."""
+        return not self._orders or all(self._key_of(row) in self.rows for row in rows)
 
-    def take(self, now: Mapping[Any, Row | None]) -> bool:
-        """What has become of the rows of these keys, None of one that is gone. False as above."""
-        return self.replace(now, [row for row in now.values() if row is not None])
+    def take(self, rows: Sequence[Row]) -> bool:
+        """What has become of the rows of these keys. False as above."""
+        return self.replace(map(self._key_of, rows), rows)
 
     def arrange(self) -> bool:
         """By the columns that were asked for. False where there is no room for an order."""
         for columns in self._wanted_indexes - self._indexes.keys():
             self._indexes[columns] = self._make_index(columns)
         return all(self._put_in_order(column, list(self.rows)) for column in self._wanted - self._orders.keys())
+
+    @property
+    def is_ordered(self) -> bool:
+        """By a column at least: a key that comes or goes has its order made anew."""
+        return bool(self._orders)
 
     @property
     def lacks_arrangement(self) -> bool:
