@@ -218,9 +218,7 @@ class Cluster:
             raise could_not_connect(self.store, self.connection_error() or detail)
         return found
 
-    def _asked_offsets(
-        self, topic: str, partitions: Sequence[int], wanted: Sequence[_Wanted]
-    ) -> list[dict[int, int]]:
+    def _asked_offsets(self, topic: str, partitions: Sequence[int], wanted: Sequence[_Wanted]) -> list[dict[int, int]]:
         admin = self._admin()
         asked = [
             admin.list_offsets(

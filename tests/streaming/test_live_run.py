@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import threading
+import time
+from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
@@ -166,13 +168,20 @@ class Tasks:
 def _gathered(made: Run, tasks: Tasks, *pause_s: float) -> list[tuple[str, int]]:
     """``pause_s``: what is left of the pause at each look; the last one stays."""
     left = list(pause_s)
-    pause: Any = SimpleNamespace(left_s=lambda now: left.pop(0) if len(left) > 1 else left[0])
+    return _gathered_within(made, tasks, lambda now: left.pop(0) if len(left) > 1 else left[0])
+
+
+def _is_over(now: float) -> float:
+    """A pause that has just ended."""
+    return 60.0 if now < time.monotonic() - run.PATIENCE_S / 2 else 0.0
+
+
+def _gathered_within(made: Run, tasks: Tasks, left_s: Callable[[float], float]) -> list[tuple[str, int]]:
+    pause: Any = SimpleNamespace(left_s=left_s)
     made.run._pause = pause
     tasks.poll(0)
     server: Any = tasks
-    return [
-        (row[PARTITION], row[PLACE]) for batch in made.run._gather(server) for row in batch.to_pylist()
-    ]
+    return [(row[PARTITION], row[PLACE]) for batch in made.run._gather(server) for row in batch.to_pylist()]
 
 
 def test_a_pause_ends_when_what_somebody_waits_for_has_come() -> None:
@@ -200,6 +209,25 @@ def test_a_pause_that_is_over_waits_for_nothing() -> None:
     made, tasks = Run(), Tasks(("0", 10))
     with made.state.awaiting(position(99, 10)):
         assert _gathered(made, tasks, 0.001, 0.0) == [("0", 10)]
+
+
+def test_a_pause_that_is_over_is_longer_for_what_somebody_waits_for() -> None:
+    made, tasks = Run(), Tasks(("0", 10), None, ("0", 11))
+    assert _gathered_within(made, tasks, _is_over) == [("0", 10)]
+    made, tasks = Run(), Tasks(("0", 10), None, ("0", 11))
+    with made.state.awaiting(position(12, 10)):
+        assert _gathered_within(made, tasks, _is_over) == [("0", 10), ("0", 11)]
+
+
+def test_a_pause_that_is_over_is_longer_for_who_does_not_know_yet_what_to_wait_for() -> None:
+    made, tasks = Run(), Tasks(("0", 10))
+    gathered: list[Any] = []
+    thread = threading.Thread(target=lambda: gathered.extend(_gathered_within(made, tasks, _is_over)))
+    with made.state.awaiting(None):
+        thread.start()
+        with made.state.awaiting(position(11, 10)):
+            thread.join(30.0)
+    assert gathered == [("0", 10)]
 
 
 def test_who_begins_to_wait_within_a_pause_ends_it() -> None:

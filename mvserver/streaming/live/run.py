@@ -129,12 +129,11 @@ class LiveRun:
         pause ends where somebody waits for records, and these are there."""
         admitted: list[pa.RecordBatch] = []
         while not self._services.ended():
-            awaited = self._is_awaited()
-            left_s = min(POLL_S, self._pause.left_s(time.monotonic() - (PATIENCE_S if awaited else 0.0)))
+            patience_s = PATIENCE_S if self._services.state.awaited else 0.0
+            left_s = min(POLL_S, self._pause.left_s(time.monotonic() - patience_s))
             if left_s <= 0:
                 break
-            if not awaited:
-                self._services.state.wait(self._is_awaited, left_s)
+            if not self._services.state.wait(self._is_awaited, left_s):
                 continue
             admitted += self._taken(server)
             if self._has_awaited():
@@ -150,7 +149,8 @@ class LiveRun:
         partitions, state = self._services.reader.positions.partitions, self._services.state
         committed = partitions(self._position)
         with state.lock:
-            return [end for end in map(partitions, state.awaited) if not _has_come(end, committed)]
+            known = [partitions(end) for end in state.awaited if end is not None]
+        return [end for end in known if not _has_come(end, committed)]
 
     def _is_awaited(self) -> bool:
         return bool(self._awaited())

@@ -221,8 +221,8 @@ class Pipeline:
     def wait(self, condition: Callable[[], bool], timeout_s: float) -> bool:
         return self._state.wait(condition, timeout_s)
 
-    def awaiting(self, end: Position) -> AbstractContextManager[None]:
-        """As long as somebody waits until all before ``end`` is committed: the live lane hastens then."""
+    def awaiting(self, end: Position | None) -> AbstractContextManager[None]:
+        """As long as somebody waits until all before ``end`` is committed, or to learn it: the live lane hastens then."""
         return self._state.awaiting(end)
 
     def add(self, subscriber: Subscriber) -> None:

@@ -53,7 +53,7 @@ class RunningState:
         self.silence: str | None = None  # as the source's last look at itself said it
         self.latest: Position | None = None
         self.latest_at: float | None = None  # when the source was asked that, by time.monotonic
-        self.awaited: list[Position] = []  # ends that somebody waits for
+        self.awaited: list[Position | None] = []  # ends that somebody waits for; None: it is not known yet
         self.running = False
         self.last_batch_at: float | None = None  # when the last live batch was taken, by time.monotonic
         self.rate = Rate()  # of the records that are committed, each counted once however many views it is for
@@ -111,8 +111,8 @@ class RunningState:
             return self.changed.wait_for(condition, timeout_s)
 
     @contextmanager
-    def awaiting(self, end: Position) -> Iterator[None]:
-        """Somebody waits until all before ``end`` is committed."""
+    def awaiting(self, end: Position | None) -> Iterator[None]:
+        """Somebody waits until all before ``end`` is committed; None: he waits to learn the end first."""
         with self.lock:
             self.awaited.append(end)
             self.changed.notify_all()

@@ -130,7 +130,8 @@ class _ViewEnd:
         def left_s() -> float:
             return max(0.0, deadline - time.monotonic())
 
-        pipeline.wait(lambda: known() or not subscriber.wants_batches, left_s())
+        with pipeline.awaiting(None):
+            pipeline.wait(lambda: known() or not subscriber.wants_batches, left_s())
         if self._end is not None and not there():
             with pipeline.awaiting(self._end):
                 pipeline.wait(lambda: there() or not subscriber.wants_batches, left_s())
