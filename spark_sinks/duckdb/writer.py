@@ -173,7 +173,7 @@ class Writer:
             self.watch.changed(done=done)
 
     def _note_shown(self) -> None:
-        """A history has what became of the rows, so nobody need read them again. One that is replaced is in it twice."""
+        """A history has what became of the rows, so nobody need read them again. What is replaced is in it twice."""
         for history in self.histories.unfinished:
             changes = history.changes
             if changes is not None and sum(each.num_rows for each in changes) <= 2 * ROWS_TOLD_MAX:

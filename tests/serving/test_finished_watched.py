@@ -31,7 +31,7 @@ from tests.streaming import changelog_states, states
 Records = Sequence[dict[str, Any]]
 
 _GROUPS = (
-    "SELECT k, count(*) AS n, sum(i) AS s, sum(l) AS big, sum(n) AS d, max(x) AS x, min(k) AS low FROM events GROUP BY k",
+    "SELECT k, count(*) AS n, sum(i) AS s, sum(l) AS big, sum(n) AS d, max(x) AS x, min(k) AS m FROM events GROUP BY k",
     "SELECT count(*) AS n, k, l, sum(w) AS w FROM events GROUP BY l, k",
     "SELECT l, avg(i) AS a, avg(x) AS b, stddev_samp(x) AS c, bool_or(i > 3) AS f FROM events GROUP BY l",
     "SELECT k, max(i) AS m, max(t) AS t FROM events GROUP BY k",

@@ -222,7 +222,8 @@ class Pipeline:
         return self._state.wait(condition, timeout_s)
 
     def awaiting(self, end: Position | None) -> AbstractContextManager[None]:
-        """As long as somebody waits until all before ``end`` is committed, or to learn it: the live lane hastens then."""
+        """As long as somebody waits until all before ``end`` is committed; None: to learn the end. The live lane hastens
+        then."""
         return self._state.awaiting(end)
 
     def add(self, subscriber: Subscriber) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
 import pyarrow as pa
 
@@ -32,7 +32,7 @@ class ShownChanges:
     keys: Sequence[pa.Table]
 
 
-Change = pa.Table | RowsNow | ShownChanges
+Change: TypeAlias = pa.Table | RowsNow | ShownChanges
 Changes = Mapping[str, Sequence[Change] | None]
 """By a state's first table (or a view's id): tables of the keys (g0 ...) whose rows may change, or the rows; None where
 any may."""
