@@ -228,6 +228,8 @@ class KeptViews:
         with self._condition:
             for kept, keys in self._committing or ():
                 kept.committing = False
+                if self._kept.get(kept.source.view_id) is not kept:
+                    continue  # it was let go meanwhile, and takes nothing any more
                 if done and kept.current and keys is not None and self._is_told(kept, keys):
                     continue
                 if keys is None and kept.view is None:

@@ -222,8 +222,8 @@ class Pipeline:
         return self._state.wait(condition, timeout_s)
 
     def awaiting(self, end: Position | None) -> AbstractContextManager[None]:
-        """As long as somebody waits until all before ``end`` is committed; None: to learn the end. The live lane hastens
-        then."""
+        """As long as somebody waits until all before ``end`` is committed, and the live lane hastens; None: until that
+        end is known."""
         return self._state.awaiting(end)
 
     def add(self, subscriber: Subscriber) -> None:
