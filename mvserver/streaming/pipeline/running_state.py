@@ -53,9 +53,9 @@ class RunningState:
         self.silence: str | None = None  # as the source's last look at itself said it
         self.latest: Position | None = None
         self.latest_at: float | None = None  # when the source was asked that, by time.monotonic
-        self.awaited: list[Position | None] = []  # ends that somebody waits for; None: it is not known yet
         self.running = False
         self.last_batch_at: float | None = None  # when the last live batch was taken, by time.monotonic
+        self.awaited: list[Position | None] = []  # ends that somebody waits for; None: it is not known yet
         self.rate = Rate()  # of the records that are committed, each counted once however many views it is for
         self._size = BatchSize(records_max)
         self._reader = reader
