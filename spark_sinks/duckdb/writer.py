@@ -159,6 +159,7 @@ class Writer:
 
     def _commit(self, query_ids: Collection[str] | None) -> None:
         """``query_ids``: whose rows it may change; None where it may be those of any."""
+        self._note_shown()
         self.watch.changing(self._notes.taken)
         done = False
         try:
@@ -170,6 +171,14 @@ class Writer:
                 self.layouts.change(self._new_layouts)  # before the watch is told: who it wakes asks for them
         finally:
             self.watch.changed(done=done)
+
+    def _note_shown(self) -> None:
+        """A history has what became of the rows, so nobody need read them again. What is replaced is in it twice."""
+        for history in self.histories.unfinished:
+            changes = history.changes
+            if changes is not None and sum(each.num_rows for each in changes) <= 2 * ROWS_TOLD_MAX:
+                names = [name for name, _ in history.view.columns]
+                self._notes.shown(history.view.state_table, names, changes)
 
     def execute(self, statement: str) -> None:
         """Inside ``transaction``: DDL of states and views."""

@@ -31,8 +31,10 @@ from spark_sinks.kafka.options import KafkaOptions
 _FUTURE_GRACE_S = 2.0
 _ELECTION_POLL_S = 0.01
 _METADATA_POLL_S = 0.02
-_EARLIEST: Any = OffsetSpec.earliest()  # type: ignore[no-untyped-call]
-_LATEST: Any = OffsetSpec.latest()  # type: ignore[no-untyped-call]
+_Wanted = tuple[Any, IsolationLevel]
+_EARLIEST: _Wanted = OffsetSpec.earliest(), IsolationLevel.READ_COMMITTED  # type: ignore[no-untyped-call]
+_STABLE: _Wanted = OffsetSpec.latest(), IsolationLevel.READ_COMMITTED  # type: ignore[no-untyped-call]
+_LATEST: _Wanted = OffsetSpec.latest(), IsolationLevel.READ_UNCOMMITTED  # type: ignore[no-untyped-call]
 _NAME_CHARACTERS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-")
 
 
@@ -124,16 +126,18 @@ class Cluster:
         )
 
     def offsets(self, topic: str, partitions: Sequence[int]) -> Offsets:
-        low = self._list_offsets(topic, partitions, _EARLIEST, IsolationLevel.READ_COMMITTED)
-        return Offsets(low, self.stable_ends(topic, partitions))
+        low, stable = self._list_offsets(topic, partitions, _EARLIEST, _STABLE)
+        return Offsets(low, stable)
 
     def stable_ends(self, topic: str, partitions: Sequence[int]) -> dict[int, int]:
         """The ends before the first open transaction: Spark's connector stops there too when it reads committed."""
-        return self._list_offsets(topic, partitions, _LATEST, IsolationLevel.READ_COMMITTED)
+        (found,) = self._list_offsets(topic, partitions, _STABLE)
+        return found
 
     def ends(self, topic: str, partitions: Sequence[int]) -> dict[int, int]:
         """The ends with what is in open transactions."""
-        return self._list_offsets(topic, partitions, _LATEST, IsolationLevel.READ_UNCOMMITTED)
+        (found,) = self._list_offsets(topic, partitions, _LATEST)
+        return found
 
     def create_topic(
         self, name: str, partitions: int, replicas: int, configs: Mapping[str, str], *, validate_only: bool = False
@@ -194,37 +198,37 @@ class Cluster:
         if error.code() != KafkaError._ALL_BROKERS_DOWN or self._connection_error is None:
             self._connection_error = error.str()
 
-    def _list_offsets(
-        self, topic: str, partitions: Sequence[int], which: Any, isolation: IsolationLevel
-    ) -> dict[int, int]:
-        """Asked again while leaders are being chosen, within the time of one request."""
+    def _list_offsets(self, topic: str, partitions: Sequence[int], *wanted: _Wanted) -> list[dict[int, int]]:
+        """All that is wanted is asked at once; again while leaders are being chosen, within the time of one request."""
         if not partitions:
-            return {}
+            return [{} for _ in wanted]
         deadline = time.monotonic() + self._timeout_s
         while True:
             try:
-                offsets = self._asked_offsets(topic, partitions, which, isolation)
+                found = self._asked_offsets(topic, partitions, wanted)
                 break
             except KafkaException as raised:
                 error = kafka_error(raised)
                 if not electing(error) or time.monotonic() + _ELECTION_POLL_S > deadline:
                     raise self._reported(topic, error) from raised
             time.sleep(_ELECTION_POLL_S)
-        untold = [partition for partition, offset in offsets.items() if offset < 0]
+        untold = [partition for offsets in found for partition, offset in offsets.items() if offset < 0]
         if untold:  # so librdkafka reports a leader that did not answer in time, without an error
             detail = f'The leader of partition {min(untold)} of topic "{topic}" did not answer'
             raise could_not_connect(self.store, self.connection_error() or detail)
-        return offsets
+        return found
 
-    def _asked_offsets(
-        self, topic: str, partitions: Sequence[int], which: Any, isolation: IsolationLevel
-    ) -> dict[int, int]:
-        asked = self._admin().list_offsets(
-            {TopicPartition(topic, partition): which for partition in partitions},
-            isolation_level=isolation,
-            request_timeout=self._timeout_s,
-        )
-        return {place.partition: self._result(future).offset for place, future in asked.items()}
+    def _asked_offsets(self, topic: str, partitions: Sequence[int], wanted: Sequence[_Wanted]) -> list[dict[int, int]]:
+        admin = self._admin()
+        asked = [
+            admin.list_offsets(
+                {TopicPartition(topic, partition): which for partition in partitions},
+                isolation_level=isolation,
+                request_timeout=self._timeout_s,
+            )
+            for which, isolation in wanted
+        ]
+        return [{place.partition: self._result(future).offset for place, future in each.items()} for each in asked]
 
     def _request(self, topic: str | None, future: concurrent.futures.Future[Any]) -> Any:
         try:

@@ -643,6 +643,21 @@ def test_rows_that_nobody_asks_for_are_let_go(view: KeptView, monkeypatch: pytes
     assert view.finished._budget.taken == 0
 
 
+def test_rows_that_are_let_go_during_a_commit_take_nothing(view: KeptView, monkeypatch: pytest.MonkeyPatch) -> None:
+    view.fed.feed(_records([1], ["a"]))
+    view.keep(_POINT, (1, "a"))
+    kept, ordinary = view.finished._kept[VISITS_ID], view.writer.commits.making
+
+    def making(query_ids: Any) -> Any:
+        with view.finished._condition:
+            view.finished._let_go(kept)
+        return ordinary(query_ids)
+
+    monkeypatch.setattr(view.writer.commits, "making", making)
+    view.fed.feed(_records([1], ["a", "b"]))
+    assert view.finished._budget.taken == 0
+
+
 def test_without_memory_nothing_is_kept(tmp_path: Path) -> None:
     world = World(tmp_path)
     view = KeptView(world)

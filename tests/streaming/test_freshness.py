@@ -80,7 +80,7 @@ class Source:
         self.stopping = threading.Event()
         self.watch = SourceWatch(self.state, reader, interval_s=LONG_S, stopping=self.stopping)  # type: ignore[arg-type]
         self.ask_end, self.end_answered = self.watch.ask, self.watch.answer
-        self.confirmed_at, self.wait = self.watch.confirmed_at, self.state.wait
+        self.confirmed_at, self.wait, self.awaiting = self.watch.confirmed_at, self.state.wait, self.state.awaiting
         self.running = True
         self._thread = threading.Thread(target=self.watch.loop)
 
@@ -244,6 +244,24 @@ def test_all_views_of_all_sources_are_waited_for_and_what_comes_later_is_not(sou
     other.commit(second, 7)
     reader.join(LONG_S)
     assert waited == [True]
+
+
+def test_a_pipeline_knows_the_ends_that_are_waited_for(sources: Callable[..., Source]) -> None:
+    view = subscriber(number=3)
+    source = sources(Reader(end=7), view).start()
+    ends = SourceEnds([kept("v", source, view)])
+    assert not ends.wait(0.2)
+    assert not source.state.awaited
+    waited: list[bool] = []
+    reader = threading.Thread(target=lambda: waited.append(ends.wait(LONG_S)))
+    reader.start()
+    assert source.wait(lambda: source.state.awaited == [at(7)], LONG_S)
+    source.commit(view, 5)
+    assert source.state.awaited == [at(7)]
+    source.commit(view, 7)
+    reader.join(LONG_S)
+    assert waited == [True]
+    assert not source.state.awaited
 
 
 def test_what_is_said_of_views_that_lag(sources: Callable[..., Source]) -> None:

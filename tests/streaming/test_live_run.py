@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import threading
+import time
+from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from mvserver.compiler.plans import ErrorHandling
@@ -15,6 +19,7 @@ from mvserver.streaming.live.run import LiveRun, LiveServices
 from mvserver.streaming.pipeline.evaluated_batch import EvaluatedBatch
 from mvserver.streaming.pipeline.running_state import RunningState
 from mvserver.streaming.pipeline.subscribers import Subscriber
+from spark_sinks.duckdb.record_columns import PARTITION, PLACE
 from spark_sinks.kafka.positions import KafkaPositions, make_position
 from tests.streaming.states import target
 
@@ -33,6 +38,7 @@ class Run:
         live = SimpleNamespace(refusal=None, passed=lambda start, end: self.empty)
         reader: Any = SimpleNamespace(positions=KafkaPositions(), live=live, schemas=None, held=None)
         state = RunningState(reader, None, records_max=1000)  # type: ignore[arg-type]
+        self.state = state
         self.view = Subscriber(
             target("SELECT k FROM events", 1), 1, position(10, 10), ErrorHandling.IGNORE_AND_LOG, filled=True
         )
@@ -133,3 +139,102 @@ def test_records_that_never_come_end_the_run() -> None:
     made.quiet_for(run.SILENT_S)
     with pytest.raises(LaneEnded, match="no record came"):
         made.run._compare(position(11, 10))
+
+
+# --- who waits for records --------------------------------------------------------------------------------------------
+class Tasks:
+    """In the server's place: each poll brings the next rows, as (partition, place)."""
+
+    def __init__(self, *rows: tuple[str, int] | None) -> None:
+        self._coming = list(rows)
+        self._there: list[Any] = []
+        self.takes = 0
+
+    @property
+    def ready(self) -> bool:
+        return bool(self._there)
+
+    def poll(self, timeout_s: float) -> None:
+        row = self._coming.pop(0) if self._coming else None
+        if row is not None:
+            self._there.append(pa.record_batch({PARTITION: [row[0]], PLACE: [row[1]]}))
+
+    def take(self) -> list[Any]:
+        self.takes += 1
+        taken, self._there = self._there, []
+        return taken
+
+
+def _gathered(made: Run, tasks: Tasks, *pause_s: float) -> list[tuple[str, int]]:
+    """``pause_s``: what is left of the pause at each look; the last one stays."""
+    left = list(pause_s)
+    return _gathered_within(made, tasks, lambda now: left.pop(0) if len(left) > 1 else left[0])
+
+
+def _is_over(now: float) -> float:
+    """A pause that has just ended."""
+    return 60.0 if now < time.monotonic() - run.PATIENCE_S / 2 else 0.0
+
+
+def _gathered_within(made: Run, tasks: Tasks, left_s: Callable[[float], float]) -> list[tuple[str, int]]:
+    pause: Any = SimpleNamespace(left_s=left_s)
+    made.run._pause = pause
+    tasks.poll(0)
+    server: Any = tasks
+    return [(row[PARTITION], row[PLACE]) for batch in made.run._gather(server) for row in batch.to_pylist()]
+
+
+def test_a_pause_ends_when_what_somebody_waits_for_has_come() -> None:
+    made, tasks = Run(), Tasks(("0", 10), ("1", 10), None, ("0", 11), ("0", 12))
+    with made.state.awaiting(position(12, 10)):
+        assert _gathered(made, tasks, 60.0) == [("0", 10), ("1", 10), ("0", 11), ("0", 12)]
+    assert tasks.takes == 4
+    assert not made.state.awaited
+
+
+def test_the_least_that_is_awaited_ends_a_pause() -> None:
+    made, tasks = Run(), Tasks(("0", 10))
+    with made.state.awaiting(position(99, 10)), made.state.awaiting(position(11, 10)):
+        assert _gathered(made, tasks, 60.0) == [("0", 10)]
+
+
+def test_nobody_who_waits_for_what_is_committed_ends_a_pause() -> None:
+    made, tasks = Run(), Tasks(("0", 10), ("0", 11))
+    with made.state.awaiting(position(10, 10)):
+        assert _gathered(made, tasks, 0.001, 0.0) == [("0", 10), ("0", 11)]
+    assert tasks.takes == 1
+
+
+def test_a_pause_that_is_over_waits_for_nothing() -> None:
+    made, tasks = Run(), Tasks(("0", 10))
+    with made.state.awaiting(position(99, 10)):
+        assert _gathered(made, tasks, 0.001, 0.0) == [("0", 10)]
+
+
+def test_a_pause_that_is_over_is_longer_for_what_somebody_waits_for() -> None:
+    made, tasks = Run(), Tasks(("0", 10), None, ("0", 11))
+    assert _gathered_within(made, tasks, _is_over) == [("0", 10)]
+    made, tasks = Run(), Tasks(("0", 10), None, ("0", 11))
+    with made.state.awaiting(position(12, 10)):
+        assert _gathered_within(made, tasks, _is_over) == [("0", 10), ("0", 11)]
+
+
+def test_a_pause_that_is_over_is_longer_for_who_does_not_know_yet_what_to_wait_for() -> None:
+    made, tasks = Run(), Tasks(("0", 10))
+    gathered: list[Any] = []
+    thread = threading.Thread(target=lambda: gathered.extend(_gathered_within(made, tasks, _is_over)))
+    with made.state.awaiting(None):
+        thread.start()
+        with made.state.awaiting(position(11, 10)):
+            thread.join(30.0)
+    assert gathered == [("0", 10)]
+
+
+def test_who_begins_to_wait_within_a_pause_ends_it() -> None:
+    made, tasks = Run(), Tasks(("0", 10))
+    gathered: list[Any] = []
+    thread = threading.Thread(target=lambda: gathered.extend(_gathered(made, tasks, 60.0)))
+    thread.start()
+    with made.state.awaiting(position(11, 10)):
+        thread.join(30.0)
+    assert gathered == [("0", 10)]

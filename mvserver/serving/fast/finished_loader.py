@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import Any
 
 import pyarrow as pa
@@ -15,7 +16,8 @@ from mvserver.serving.fast import few_rows
 from mvserver.serving.fast.direct import finished_columns
 from mvserver.serving.fast.finished_view import Budget, FinishedView, Row
 from mvserver.serving.fast.past_rows import PastRows
-from spark_sinks.duckdb.changes.changes import RowsNow
+from spark_sinks.duckdb.changes.change_outbox import GONE, OLD_OF_UPDATE
+from spark_sinks.duckdb.changes.changes import Change, RowsNow, ShownChanges
 from spark_sinks.duckdb.history.log import rows_before_statement
 from spark_sinks.duckdb.layout import ViewLayout, ViewLayouts
 
@@ -46,14 +48,44 @@ class Source:
     zoned: bool  # its columns may depend on the session's time zone
     told: str | None = None
 
-    def keys_of(self, changed: pa.Table | RowsNow) -> pa.Table:
-        """As a table (g0 ...)."""
+    def is_of(self, changed: Change) -> bool:
+        """Not keys of what has given several rows, nor rows that were asked for otherwise."""
+        if isinstance(changed, RowsNow):
+            return changed.columns == self.told
+        keys = (changed,) if isinstance(changed, pa.Table) else changed.keys
+        return all(each.num_columns == len(self.key_types) for each in keys)
+
+    def rows_now(self, changes: Sequence[Change]) -> dict[Any, Row | None] | None:
+        """What the rows are now that have changed, by their keys, None of one that is gone. None where they were not
+        told."""
+        key_of, found = itemgetter(*range(len(self.key_types))), dict[Any, Row | None]()
+        for each in changes:
+            if isinstance(each, RowsNow):
+                found.update((key_of(row), row) for row in each.rows)
+                continue
+            if isinstance(each, pa.Table) or not set(self.columns) <= set(each.names):
+                return None
+            columns = [f"c{each.names.index(name)}" for name in self.columns]
+            for table in each.tables:
+                shown = table.select(columns)
+                if tuple(shown.schema.types) != self.types:
+                    return None
+                rows = zip(*(column.to_pylist() for column in shown.columns), strict=True)
+                for op, row in zip(table.column("op").to_pylist(), rows, strict=True):
+                    if op != OLD_OF_UPDATE:
+                        found[key_of(row)] = None if op == GONE else row
+        return found
+
+    def keys_of(self, changed: Change) -> Sequence[pa.Table]:
+        """As tables (g0 ...)."""
         if isinstance(changed, pa.Table):
-            return changed
+            return (changed,)
+        if isinstance(changed, ShownChanges):
+            return changed.keys
         width = len(self.key_types)
         columns = zip(*(row[:width] for row in changed.rows), strict=True) if changed.rows else [()] * width
         arrays = [pa.array(column, kind) for column, kind in zip(columns, self.types[:width], strict=True)]
-        return pa.table(arrays, names=[f"g{at}" for at in range(width)])
+        return (pa.table(arrays, names=[f"g{at}" for at in range(width)]),)
 
 
 class Loader:

@@ -27,7 +27,7 @@ from mvserver.serving.fast.finished_reader import Reader, reader
 from mvserver.serving.fast.finished_view import Budget, FinishedView
 from mvserver.serving.fast.past_rows import PastRows, RowsThen, place_of
 from mvserver.threads import started
-from spark_sinks.duckdb.changes.changes import RowsNow
+from spark_sinks.duckdb.changes.changes import Change
 from spark_sinks.duckdb.history.history import History
 
 _log = logging.getLogger(__name__)
@@ -36,7 +36,7 @@ _UTC = "UTC"
 _LOADS_MAX = 3
 _LOOK_S = 5.0  # for views that nobody asks for any more
 
-Keys = Sequence[pa.Table | RowsNow] | None
+Keys = Sequence[Change] | None
 """Those whose rows a commit changes, or the rows as they are then; None where it may be any."""
 
 
@@ -228,6 +228,8 @@ class KeptViews:
         with self._condition:
             for kept, keys in self._committing or ():
                 kept.committing = False
+                if self._kept.get(kept.source.view_id) is not kept:
+                    continue  # it was let go meanwhile, and takes nothing any more
                 if done and kept.current and keys is not None and self._is_told(kept, keys):
                     continue
                 if keys is None and kept.view is None:
@@ -236,7 +238,7 @@ class KeptViews:
                 if keys is None:
                     self._let_go(kept, refused=True)
                     continue
-                kept.pending += [table for table in map(kept.source.keys_of, keys) if table.num_rows]
+                kept.pending += [table for each in keys for table in kept.source.keys_of(each) if table.num_rows]
                 kept.pending_keys = sum(table.num_rows for table in kept.pending)
                 if kept.pending_keys > limits.FINISHED_ROWS_KEYS_MAX:
                     self._let_go(kept, refused=True)
@@ -244,15 +246,20 @@ class KeptViews:
             self._unwanted.clear()
             self._condition.notify_all()
 
-    def _is_told(self, kept: _Kept, changes: Sequence[pa.Table | RowsNow]) -> bool:
+    def _is_told(self, kept: _Kept, changes: Sequence[Change]) -> bool:
         """Whether the merge has told all that has changed, so that the view is up to date. Under the lock."""
         view = kept.view
-        told = [each for each in changes if isinstance(each, RowsNow)]
-        rows = [row for each in told for row in each.rows]
-        if view is None or kept.busy or kept.pending or len(told) < len(changes) or not view.takes_at_once(rows):
+        if view is None or kept.busy or kept.pending:
             return False
         try:
-            usable = view.take(rows)
+            now = kept.source.rows_now(changes)
+            if now is None:
+                return False
+            rows = [row for row in now.values() if row is not None]
+            gone = [key for key, row in now.items() if row is None and key in view.rows]
+            if not view.takes_at_once(rows) or (gone and view.is_ordered):
+                return False
+            usable = view.take(rows) and (not gone or view.replace(gone, ()))
         except Exception:  # noqa: BLE001 - logged; the commit is made, and look-ups are answered by DuckDB
             _log.exception("the rows of view %s are let go", kept.source.view_id)
             usable = False
@@ -439,20 +446,12 @@ def _touched(source: Source, changes: Mapping[str, Keys] | None) -> tuple[bool, 
     """Whether a commit changes the view, and by which keys."""
     if changes is None:
         return True, None
-    found: list[pa.Table | RowsNow] = []
+    found: list[Change] = []
     touched = False
     for table, keys in changes.items():
-        if table in source.tables and keys is not None and _are_whole(keys, source):
+        if table in source.tables and keys is not None and all(map(source.is_of, keys)):
             touched = True
             found += keys
         elif table in source.tables or source.view_id in (table, table.rpartition("_")[0]):  # also of another version
             return True, None
     return touched, found
-
-
-def _are_whole(changes: Sequence[pa.Table | RowsNow], source: Source) -> bool:
-    """Not the keys of what has given several rows, nor rows that were asked for otherwise."""
-    return all(
-        each.columns == source.told if isinstance(each, RowsNow) else each.num_columns == len(source.key_types)
-        for each in changes
-    )

@@ -127,6 +127,11 @@ class FinishedView:
         return all(self._put_in_order(column, list(self.rows)) for column in self._wanted - self._orders.keys())
 
     @property
+    def is_ordered(self) -> bool:
+        """By a column at least: a key that comes or goes has its order made anew."""
+        return bool(self._orders)
+
+    @property
     def lacks_arrangement(self) -> bool:
         return len(self._wanted) > len(self._orders) or len(self._wanted_indexes) > len(self._indexes)
 

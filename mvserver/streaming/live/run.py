@@ -8,7 +8,7 @@ of it counts, and the batch lane reads on from the ledger.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -39,6 +39,8 @@ from spark_sinks.base import LiveReading, Position, SourceReader
 from spark_sinks.duckdb.ledger.ledger import LedgerEntry, encode
 
 POLL_S = 0.2
+PATIENCE_S = 0.005  # that a pause is longer, where somebody waits for records that have not come
+TAKE_S = 0.001  # between two looks whether what somebody waits for has come
 LOOK_S = 0.5  # how often the run looks at Spark's query and at the source's end
 QUIET_S = 0.2  # so long without rows: what the source says to have may be no records
 SILENT_S = 20.0  # records that the source has, and that do not come for so long, are left to batches
@@ -112,8 +114,7 @@ class LiveRun:
                     self._last_rows = time.monotonic()
                     began()
                 if server.ready:
-                    self._gather(server)
-                    self._commit_rows(server.take())
+                    self._commit_rows(self._gather(server))
             except TaskGone as gone:
                 raise query.failure(soon=True) or gone from gone
             now = time.monotonic()
@@ -123,21 +124,53 @@ class LiveRun:
             if not under_way and now > deadline:
                 raise LaneEnded(f"Spark's tasks did not begin within {BEGIN_S:g} s")
 
-    def _gather(self, server: RowServer) -> None:
-        """Until the pause behind the last commit is over, and no other pipeline commits: what other tasks have then
-        comes along."""
-        while (left_s := self._pause.left_s(time.monotonic())) > 0 and not self._services.ended():
-            time.sleep(min(left_s, POLL_S))
+    def _gather(self, server: RowServer) -> list[pa.RecordBatch]:
+        """The rows that have come when the pause behind the last commit is over, and no other pipeline commits. The
+        pause ends where somebody waits for records, and these are there."""
+        admitted: list[pa.RecordBatch] = []
+        while not self._services.ended():
+            patience_s = PATIENCE_S if self._services.state.awaited else 0.0
+            left_s = min(POLL_S, self._pause.left_s(time.monotonic() - patience_s))
+            if left_s <= 0:
+                break
+            if not self._services.state.wait(self._is_awaited, left_s):
+                continue
+            admitted += self._taken(server)
+            if self._has_awaited():
+                break
+            time.sleep(min(left_s, TAKE_S))  # tasks that have rows at any time are not asked without end
+            server.poll(left_s)
         self._services.committer.await_writer(POLL_S)
-        server.poll(0)
+        server.poll(0)  # what other tasks have then comes along
+        return admitted + self._taken(server)
 
-    def _commit_rows(self, batches: Sequence[pa.RecordBatch]) -> None:
+    def _awaited(self) -> list[Mapping[str, int]]:
+        """The ends of partitions that somebody waits for, and that are not committed."""
+        partitions, state = self._services.reader.positions.partitions, self._services.state
+        committed = partitions(self._position)
+        with state.lock:
+            known = [partitions(end) for end in state.awaited if end is not None]
+        return [end for end in known if not _has_come(end, committed)]
+
+    def _is_awaited(self) -> bool:
+        return bool(self._awaited())
+
+    def _has_awaited(self) -> bool:
+        """Whether all that one of them waits for is there."""
+        return any(_has_come(end, self._passage.places) for end in self._awaited())
+
+    def _taken(self, server: RowServer) -> list[pa.RecordBatch]:
+        if not server.ready:
+            return []
         self._last_rows = time.monotonic()
-        admitted = [rows for rows in map(self._passage.admit, batches) if rows.num_rows]
+        return [rows for rows in map(self._passage.admit, server.take()) if rows.num_rows]
+
+    def _commit_rows(self, admitted: Sequence[pa.RecordBatch]) -> None:
+        began = time.monotonic()
         self._services.reached("live rows")
         if admitted:
             evaluated = self._evaluated(rows_of(admitted))
-            self._services.evaluated(time.monotonic() - self._last_rows)
+            self._services.evaluated(time.monotonic() - began)
             self._commit(evaluated, self._live.position(self._position, self._passage.places))
 
     def _evaluated(self, rows: pa.Table) -> Evaluated:
@@ -228,3 +261,7 @@ class LiveRun:
             return
         self._passage = Passage(self._services.reader.positions.partitions(end))
         self._commit(NOTHING, end)
+
+
+def _has_come(end: Mapping[str, int], places: Mapping[str, int]) -> bool:
+    return all(places.get(partition, 0) >= place for partition, place in end.items())

@@ -11,6 +11,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -219,6 +220,11 @@ class Pipeline:
 
     def wait(self, condition: Callable[[], bool], timeout_s: float) -> bool:
         return self._state.wait(condition, timeout_s)
+
+    def awaiting(self, end: Position | None) -> AbstractContextManager[None]:
+        """As long as somebody waits until all before ``end`` is committed, and the live lane hastens; None: until that
+        end is known."""
+        return self._state.awaiting(end)
 
     def add(self, subscriber: Subscriber) -> None:
         with self._state.lock:

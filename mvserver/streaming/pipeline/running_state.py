@@ -5,7 +5,8 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 
 from mvserver import sqlstates
@@ -54,6 +55,7 @@ class RunningState:
         self.latest_at: float | None = None  # when the source was asked that, by time.monotonic
         self.running = False
         self.last_batch_at: float | None = None  # when the last live batch was taken, by time.monotonic
+        self.awaited: list[Position | None] = []  # ends that somebody waits for; None: it is not known yet
         self.rate = Rate()  # of the records that are committed, each counted once however many views it is for
         self._size = BatchSize(records_max)
         self._reader = reader
@@ -107,6 +109,18 @@ class RunningState:
         """Until the condition holds, looked at whenever something changes."""
         with self.lock:
             return self.changed.wait_for(condition, timeout_s)
+
+    @contextmanager
+    def awaiting(self, end: Position | None) -> Iterator[None]:
+        """Somebody waits until all before ``end`` is committed; None: he waits to learn the end first."""
+        with self.lock:
+            self.awaited.append(end)
+            self.changed.notify_all()
+        try:
+            yield
+        finally:
+            with self.lock:
+                self.awaited.remove(end)
 
     def standstill(self) -> str | None:
         """What stands in the way, as a sentence; None where nothing does."""

@@ -119,12 +119,22 @@ class _ViewEnd:
         if self._end is None and pipeline is not self._asked:
             self._ask(pipeline)
 
-        def there() -> bool:
+        def known() -> bool:
             if self._end is None:
                 self._end = pipeline.end_answered(self._number)
+            return self._end is not None
+
+        def there() -> bool:
             return self._end is not None and pipeline.reader.positions.reached(subscriber.position, self._end)
 
-        pipeline.wait(lambda: there() or not subscriber.wants_batches, max(0.0, deadline - time.monotonic()))
+        def left_s() -> float:
+            return max(0.0, deadline - time.monotonic())
+
+        with pipeline.awaiting(None):
+            pipeline.wait(lambda: known() or not subscriber.wants_batches, left_s())
+        if self._end is not None and not there():
+            with pipeline.awaiting(self._end):
+                pipeline.wait(lambda: there() or not subscriber.wants_batches, left_s())
         self._there = there()
         if not self._there:
             kept.running()  # it may have failed meanwhile

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
 import pyarrow as pa
 
@@ -21,7 +21,19 @@ class RowsNow:
     rows: Sequence[tuple[Any, ...]]
 
 
-Changes = Mapping[str, Sequence[pa.Table | RowsNow] | None]
+@dataclass(frozen=True)
+class ShownChanges:
+    """All that a transaction has done to the rows that a view shows, of the ``keys`` (g0 ...) that it has met. The
+    ``tables`` have op, and c0, c1 ... for the columns of these ``names``, in the order of the merges. A row that is
+    replaced is there as it was, and as it is."""
+
+    names: Sequence[str]
+    tables: Sequence[pa.Table]
+    keys: Sequence[pa.Table]
+
+
+Change: TypeAlias = pa.Table | RowsNow | ShownChanges
+Changes = Mapping[str, Sequence[Change] | None]
 """By a state's first table (or a view's id): tables of the keys (g0 ...) whose rows may change, or the rows; None where
 any may."""
 
@@ -58,7 +70,7 @@ class ChangeNotes:
     """Of the transaction that is open."""
 
     def __init__(self) -> None:
-        self._noted: dict[str, list[pa.Table | RowsNow] | None] = {}
+        self._noted: dict[str, list[Change] | None] = {}
         self._anything = False
 
     def begin(self) -> None:
@@ -68,6 +80,14 @@ class ChangeNotes:
         known = self._noted.setdefault(table, [])
         if known is not None:
             known.append(keys)
+
+    def shown(self, table: str, names: Sequence[str], tables: Sequence[pa.Table]) -> None:
+        """What the whole transaction has done to the rows that a view shows of it: more than the keys that are noted,
+        where these are known."""
+        known = self._noted.get(table)
+        keys = [each for each in known or () if isinstance(each, pa.Table)]
+        if known and len(keys) == len(known):
+            self._noted[table] = [ShownChanges(names, tables, keys)]
 
     def rows(self, table: str) -> None:
         """Any of its rows."""

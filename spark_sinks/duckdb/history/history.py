@@ -127,6 +127,11 @@ class History:
         self._new_bytes += rows.nbytes
 
     @property
+    def changes(self) -> Sequence[pa.Table] | None:
+        """Of the transaction that is open: op, the keys, c0, c1 ...; None where they are more than may be kept."""
+        return None if self._left_out else tuple(self._new)
+
+    @property
     def touched(self) -> bool:
         return self._new_rows > 0
 
