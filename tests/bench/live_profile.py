@@ -2,7 +2,7 @@
 
 python -m tests.bench.live_profile VIEWS EVENTS_PER_S [SECONDS]
 
-The load and the client are those of the part ``lanes``. Ages in the pieces are means of all records, by their Kafka times.
+The load and the client are those of the part ``lanes``. Ages are means of all records, from their times in Kafka.
 """
 
 from __future__ import annotations
@@ -23,7 +23,6 @@ from tests.bench.workload import CLICKS
 
 _WARM_UPS = 3
 _TICKS_PER_S = 100
-_BESIDE = ("finished rows, read anew beside",)
 
 
 def main(views: int, rate: int, seconds: float) -> None:
@@ -34,25 +33,28 @@ def main(views: int, rate: int, seconds: float) -> None:
             for turn in range(_WARM_UPS):
                 lanes._ages(running, rate, 12.0, turn * 10_000)
             with running.connect() as client:
-                names = {f"merge of {query}": f"merge of {view}" for query, view in client.execute(
-                    "SELECT query_id, view FROM mv_catalog.views").fetchall()}  # fmt: skip
+                queries = client.execute("SELECT query_id, view FROM mv_catalog.views").fetchall()
+                names = {f"merge of {query}": f"merge of {view}" for query, view in queries}
             began, before = time.time(), _threads(running.server.pid)
             ages, cores = lanes._ages(running, rate, seconds, 500_000)
             after, ended = _threads(running.server.pid), time.time()
-            print(f"{views} views, {rate:,} events/s, {lanes._lane(running)}: {latency_summary(ages)}, cores {cores:.2f}")
+            print(
+                f"{views} views, {rate:,} events/s, {lanes._lane(running)}, cores {cores:.2f}: {latency_summary(ages)}"
+            )
             _print_threads(before, after, ended - began)
             found = [json.loads(line) for line in lines.read_text().splitlines()]
         _print_pieces([each for each in found if began < each["at"] < ended and "rows" in each], names)
 
 
 def _print_pieces(commits: list[dict[str, Any]], names: dict[str, str]) -> None:
-    """Means of a commit, weighted by nothing: most are alike."""
+    """Means of a commit."""
     number = len(commits)
     cycle = (commits[-1]["at"] - commits[0]["at"]) / (number - 1) * 1000
     rows = sum(each["rows"] for each in commits)
     told = Counter(each.get("told", 0) for each in commits)
-    print(f"{number} commits, one each {cycle:.1f} ms, of {rows / number:.0f} records "
-          f"(median {median([each['rows'] for each in commits]):.0f}); views told by merges: {dict(told)}")  # fmt: skip
+    middle = median([each["rows"] for each in commits])
+    print(f"{number} commits, one in {cycle:.1f} ms, of {rows / number:.0f} records (median {middle:.0f})")
+    print(f"  by how many merges told their rows: {dict(told)}")
     for name in ("newest_ms", "mean_ms", "oldest_ms"):
         print(f"  {name} when taken: {sum(each[name] * each['rows'] for each in commits) / rows:.1f}")
     took = sum((each["visible_at"] - each["taken_at"]) * each["rows"] for each in commits) / rows * 1000

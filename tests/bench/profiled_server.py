@@ -2,8 +2,8 @@
 
 python -m tests.bench.profiled_server FILE serve ...
 
-Each commit is a line of JSON in the file. A piece has its milliseconds by the clock, and those of the processor that its
-own thread took, both without the pieces in it. DuckDB's other threads are in none. Threads get their names in /proc.
+Each commit is a line of JSON in the file. A piece has its milliseconds by the clock, and those of the processor that
+its own thread took, both without the pieces in it. DuckDB's other threads are in none. Threads have names in /proc.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -57,8 +57,8 @@ _NAMES_S = 5.0
 class Times:
     """Of the commit under way, by whichever thread."""
 
-    def __init__(self, out: TextIO) -> None:
-        self._out = out
+    def __init__(self, path: Path) -> None:
+        self._path = path
         self._lock = threading.Lock()
         self._inner = threading.local()  # what the pieces in each piece that is open took
         self._pieces: dict[str, list[float]] = {}
@@ -92,8 +92,8 @@ class Times:
         with self._lock:
             line = {"at": time.time(), **self.facts, "pieces": self._pieces}
             self._pieces, self.facts = {}, {}
-        self._out.write(json.dumps(line) + "\n")
-        self._out.flush()
+        with self._path.open("a", encoding="utf-8") as out:
+            out.write(json.dumps(line) + "\n")
 
 
 def observe(times: Times) -> None:
@@ -147,7 +147,7 @@ def _name_threads() -> None:
 
 
 if __name__ == "__main__":
-    observe(Times(Path(sys.argv[1]).open("a", encoding="utf-8")))
+    observe(Times(Path(sys.argv[1])))
     threading.Thread(target=_name_threads, name="names", daemon=True).start()
     del sys.argv[1]
     sys.exit(cli.main())

@@ -118,8 +118,7 @@ class FinishedView:
         return not self._orders or all(self._key_of(row) in self.rows for row in rows)
 
     def take(self, rows: Sequence[Row]) -> bool:
-        """The rows of their keys are now these. False as above. Most of them change what is not of the key, so nothing is
-        moved for them."""
+        """The rows of their keys are now these. False as above. Nothing is moved for those whose keys are there."""
         key_of, kept, weight, first = self._key_of, self.rows, self.weight, len(self.key_types)
         taken: dict[Any, Row] = {}
         changed: list[Any] = []
@@ -149,9 +148,7 @@ class FinishedView:
         """Into the indexes and orders. False where there is no room."""
         return all(
             self._grow(_enter(index, columns, came)) for columns, index in self._indexes.items() if index is not None
-        ) and all(
-            self._put_in_order(column, [*order, *came]) for column, (_, order) in list(self._orders.items())
-        )
+        ) and all(self._put_in_order(column, [*order, *came]) for column, (_, order) in list(self._orders.items()))
 
     def arrange(self) -> bool:
         """By the columns that were asked for. False where there is no room for an order."""

@@ -1,7 +1,7 @@
 """The pause behind a commit: about as long as a commit takes, where that is short.
 
-What comes meanwhile is one commit. Where commits take longer, so that each has many records anyway, a pause saves little
-and makes them older: the longer a commit takes, the shorter it is.
+What comes meanwhile is one commit. A pause before long commits saves little, since each has many records anyway, and
+makes them older: the longer a commit takes, the shorter the pause is.
 """
 
 from __future__ import annotations
