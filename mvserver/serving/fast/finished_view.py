@@ -136,12 +136,12 @@ class FinishedView:
             return False
         came: Collection[Any] = taken.keys() - changed if len(changed) < len(rows) else ()
         growth += sum([weight(taken[key]) for key in came])
-        self._forget_frames(changed)
+        kept.update(taken)
+        self._forget_frames(changed)  # behind that, when no more are kept of the rows of before
         if growth < 0:
             self._shrink(-growth)
         elif not self._grow(growth):
             return False
-        kept.update(taken)
         return not came or self._have_come(came)
 
     def _have_come(self, came: Collection[Any]) -> bool:
