@@ -8,6 +8,7 @@ The load and the client are those of the part ``lanes``. Ages are means of all r
 from __future__ import annotations
 
 import json
+import os
 import sys
 import time
 from collections import Counter, defaultdict
@@ -22,7 +23,9 @@ from tests.bench.viewsets import clicks_views
 from tests.bench.workload import CLICKS
 
 _WARM_UPS = 3
-_TICKS_PER_S = 100
+_TICKS_PER_S = os.sysconf("SC_CLK_TCK")
+_THREADS_SHOWN = 16
+_Spent = dict[tuple[str, str], float]  # seconds of the processor, by process and threads
 
 
 def main(views: int, rate: int, seconds: float) -> None:
@@ -69,9 +72,9 @@ def _print_pieces(commits: list[dict[str, Any]], names: dict[str, str]) -> None:
         print(f"| {piece} | {len(all_spent)} | {wall:.2f} | {cpu:.2f} | {wall / cycle:.1%} |")
 
 
-def _threads(pid: int) -> Counter[tuple[str, str]]:
-    """Seconds of the processor by process and thread name."""
-    found: Counter[tuple[str, str]] = Counter()
+def _threads(pid: int) -> _Spent:
+    """Of the process and its children."""
+    found: _Spent = defaultdict(float)
     for process in tree(pid):
         owner = "server" if process == pid else "JVM or other"
         for task in Path(f"/proc/{process}/task").iterdir():
@@ -86,10 +89,11 @@ def _threads(pid: int) -> Counter[tuple[str, str]]:
     return found
 
 
-def _print_threads(before: Counter[tuple[str, str]], after: Counter[tuple[str, str]], seconds: float) -> None:
+def _print_threads(before: _Spent, after: _Spent, seconds: float) -> None:
     print("| process | threads | cores |\n|---|---|---|")
-    for (owner, name), spent in (after - before).most_common(20):
-        print(f"| {owner} | {name} | {spent / seconds:.3f} |")
+    cores = {key: (spent - before.get(key, 0.0)) / seconds for key, spent in after.items()}
+    for (owner, name), taken in sorted(cores.items(), key=lambda item: -item[1])[:_THREADS_SHOWN]:
+        print(f"| {owner} | {name} | {taken:.3f} |")
 
 
 if __name__ == "__main__":

@@ -128,9 +128,12 @@ def observe(times: Times) -> None:
         times.note("told")
         told(writer, view, wanted)
 
-    LiveRun._commit_rows = noted  # type: ignore[method-assign]
-    Writer._commit = visible  # type: ignore[method-assign]
-    Writer._merge_and_tell = telling  # type: ignore[method-assign]
+    for owner, method, observed in (
+        (LiveRun, "_commit_rows", noted),
+        (Writer, "_commit", visible),
+        (Writer, "_merge_and_tell", telling),
+    ):
+        setattr(owner, method, observed)
 
 
 def _merge_of(_: Writer, view: ViewMerge, *__: Any) -> str:
