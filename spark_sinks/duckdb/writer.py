@@ -50,7 +50,7 @@ from spark_sinks.duckdb.statements import Statements
 _log = logging.getLogger(__name__)
 
 _NOBODYS = (duckdb.IOException, duckdb.InterruptException)  # a full disk, a server that ends: no view is to blame
-ROWS_TOLD_MAX = 1_000  # of more records, whoever keeps rows reads them by their keys: the commit does not wait for that
+ROWS_TOLD_MAX = 3_000  # of more records, whoever keeps rows reads them by their keys: the commit does not wait for that
 REJECTED_ROWS_SHOWN_MAX = 100_000  # the newest; a flood of them must not fill the memory of a reader
 
 

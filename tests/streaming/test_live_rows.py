@@ -268,18 +268,17 @@ def test_rows_of_records_that_are_mixed_end_the_lane(rows: list[tuple[int, int]]
 
 
 # --- the pause ------------------------------------------------------------------------------------------------------
-def test_the_pause_is_as_long_as_commits_are_and_has_bounds() -> None:
+@pytest.mark.parametrize(
+    ("commit_s", "pause_s"),
+    [(0.0, PAUSE_S_MIN), (0.012, 0.012), (0.02, PAUSE_S_MAX), (0.04, 0.01), (0.08, PAUSE_S_MIN), (9.0, PAUSE_S_MIN)],
+)
+def test_the_pause_is_as_long_as_short_commits_and_gives_way_to_long_ones(commit_s: float, pause_s: float) -> None:
     pause = CommitPause()
     assert pause.left_s(100.0) == 0
-    pause.committed(100.0, 0.02)
-    assert pause.left_s(100.0) == pytest.approx(0.02)
+    for _ in range(5):
+        pause.committed(100.0, commit_s)
+    assert pause.left_s(100.0) == pytest.approx(pause_s)
     assert pause.left_s(101.0) == 0
-    for _ in range(5):
-        pause.committed(200.0, 9.0)
-    assert pause.left_s(200.0) == pytest.approx(PAUSE_S_MAX)
-    for _ in range(5):
-        pause.committed(300.0, 0.0)
-    assert pause.left_s(300.0) == pytest.approx(PAUSE_S_MIN)
 
 
 def test_it_listens_at_the_address_that_it_is_given() -> None:

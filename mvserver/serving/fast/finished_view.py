@@ -32,6 +32,7 @@ _TUPLE_BYTES = 64  # and 8 for each value
 _PLACE_BYTES = 16  # in the two lists of an order
 _SET_BYTES = 216  # of a set of up to four keys
 _MEMBER_BYTES = 48  # of a key in a larger set
+_SHORT_BITS = 60  # integers of so many bits have one size
 _PIECE_KEYS = 10_000  # entered into a new index between two looks at the memory
 
 
@@ -117,8 +118,37 @@ class FinishedView:
         return not self._orders or all(self._key_of(row) in self.rows for row in rows)
 
     def take(self, rows: Sequence[Row]) -> bool:
-        """What has become of the rows of these keys. False as above."""
-        return self.replace(map(self._key_of, rows), rows)
+        """The rows of their keys are now these. False as above. Nothing is moved for those whose keys are there."""
+        key_of, kept, weight, first = self._key_of, self.rows, self.weight, len(self.key_types)
+        taken: dict[Any, Row] = {}
+        changed: list[Any] = []
+        growth = 0
+        for row in rows:
+            key = key_of(row)
+            taken[key] = row
+            before = kept.get(key)
+            if before is not None:
+                changed.append(key)
+                for new, old in zip(row[first:], before[first:], strict=True):
+                    if not (type(new) is type(old) is int and (new | old) >> _SHORT_BITS == 0):
+                        growth += _value_weight(new) - _value_weight(old)
+        if len(taken) < len(rows):
+            return False
+        came: Collection[Any] = taken.keys() - changed if len(changed) < len(rows) else ()
+        growth += sum([weight(taken[key]) for key in came])
+        kept.update(taken)
+        self._forget_frames(changed)  # behind that, when no more are kept of the rows of before
+        if growth < 0:
+            self._shrink(-growth)
+        elif not self._grow(growth):
+            return False
+        return not came or self._have_come(came)
+
+    def _have_come(self, came: Collection[Any]) -> bool:
+        """Into the indexes and orders. False where there is no room."""
+        return all(
+            self._grow(_enter(index, columns, came)) for columns, index in self._indexes.items() if index is not None
+        ) and all(self._put_in_order(column, [*order, *came]) for column, (_, order) in list(self._orders.items()))
 
     def arrange(self) -> bool:
         """By the columns that were asked for. False where there is no room for an order."""
@@ -281,6 +311,10 @@ def _index_weight(value: Any, kept: Any) -> int:
 
 def _frame_weight(frame: bytes) -> int:
     return _SLOT_BYTES + _TUPLE_BYTES + _rounded(getsizeof(frame))
+
+
+def _value_weight(value: Any) -> int:
+    return 0 if value is None else _rounded(getsizeof(value))
 
 
 def _rounded(size: int) -> int:

@@ -1,6 +1,7 @@
 """The pause behind a commit: about as long as a commit takes, where that is short.
 
-What comes meanwhile is one commit.
+What comes meanwhile is one commit. A pause before long commits saves little, since each has many records anyway, and
+makes them older: the longer a commit takes, the shorter the pause is.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ import statistics
 from collections import deque
 
 PAUSE_S_MIN = 0.005
-PAUSE_S_MAX = 0.02  # where commits take longer, a longer pause would only make the records older
+PAUSE_S_MAX = 0.02
 _REMEMBERED = 5
 
 
@@ -23,7 +24,8 @@ class CommitPause:
     def committed(self, now: float, took_s: float) -> None:
         """A commit has ended at ``now``, by the monotonic clock."""
         self._commits.append(took_s)
-        self._until = now + max(PAUSE_S_MIN, min(PAUSE_S_MAX, statistics.median(self._commits)))
+        commit_s = max(PAUSE_S_MIN, statistics.median(self._commits))
+        self._until = now + max(PAUSE_S_MIN, min(commit_s, PAUSE_S_MAX**2 / commit_s))
 
     def left_s(self, now: float) -> float:
         return max(0.0, self._until - now)

@@ -95,8 +95,8 @@ class ClassArchives:
     def _path(self, settings: Mapping[str, str]) -> Path:
         known = {
             "java": _java(),
-            "spark": _files([*(pyspark_home() / "jars").glob("*.jar")]),
-            "class path": _files([Path(each) for each in settings.get(_CLASS_PATH, "").split(os.pathsep) if each]),
+            "spark": described([*(pyspark_home() / "jars").glob("*.jar")]),
+            "class path": described([Path(each) for each in settings.get(_CLASS_PATH, "").split(os.pathsep) if each]),
             "options": settings.get(OPTIONS, ""),
         }
         return self.folder / f"{hashlib.sha256(json.dumps(known, sort_keys=True).encode()).hexdigest()[:32]}.jsa"
@@ -195,10 +195,11 @@ def _java() -> list[str]:
     home = os.environ.get("JAVA_HOME")
     java = shutil.which("java") if home is None else str(Path(home) / "bin" / "java")
     modules = Path(os.path.realpath(java)).parents[1] / "lib" / "modules" if java else None
-    return [str(java), *(_files([modules]) if modules is not None else ())]
+    return [str(java), *(described([modules]) if modules is not None else ())]
 
 
-def _files(paths: Sequence[Path]) -> list[str]:
+def described(paths: Sequence[Path]) -> list[str]:
+    """What tells these files apart from others: names, sizes and times."""
     found = []
     for path in sorted(paths):
         with contextlib.suppress(OSError):

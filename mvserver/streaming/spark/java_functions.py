@@ -1,13 +1,12 @@
 """Functions of our own in Spark: text functions whose time and memory are bounded, and the decoder of records.
 
 Spark brings Janino, a Java compiler, and Hadoop brings RE2/J, a regular expression engine without backtracking. So no
-jar is built or fetched: what is in ``java/`` is compiled when the session starts, and the classes go to executors as a
-jar.
+jar is fetched: what is in ``java/`` is compiled by the first session of a data directory, and the classes go to
+executors as a jar (``compiled_jar``).
 """
 
 from __future__ import annotations
 
-import zipfile
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
@@ -24,6 +23,7 @@ from mvserver import sqlstates
 from mvserver.compiler.capabilities import bounded, drawn
 from mvserver.compiler.failures import raised
 from mvserver.errors import SqlError, words_of
+from mvserver.streaming.spark import compiled_jar
 from spark_sinks.decode import RecordFunction, json_text
 
 _PACKAGE = "mvserver"
@@ -99,14 +99,12 @@ _loaders: WeakKeyDictionary[SparkContext, Any] = WeakKeyDictionary()
 
 
 def install(session: SparkSession, work_directory: Path) -> None:
-    """Compiles and registers :data:`FUNCTIONS` in a session, and so in all that are copied from it."""
+    """Provides and registers :data:`FUNCTIONS` in a session, and so in all that are copied from it."""
     context = session.sparkContext
     jvm, gateway = context._jvm, context._gateway
     assert jvm is not None and gateway is not None  # noqa: S101, PT018 - a session has both
     jar = work_directory / "mvserver-functions.jar"
-    with zipfile.ZipFile(jar, "w") as content:
-        for name, code in _compiled(jvm).items():
-            content.writestr(f"{name.replace('.', '/')}.class", code)
+    compiled_jar.provide(jvm, jar, _sources())
     context._jsc.addJar(str(jar.resolve()))
     urls = gateway.new_array(jvm.java.net.URL, 1)
     urls[0] = jvm.java.io.File(str(jar.resolve())).toURI().toURL()
@@ -208,19 +206,10 @@ def check_pattern(session: SparkSession, pattern: str) -> None:
         raise raised(words_of(error)) or SqlError(sqlstates.INTERNAL_ERROR, words_of(error)) from error
 
 
-def _compiled(jvm: Any) -> dict[str, bytes]:
-    """The classes by name: those of the functions stand inside the class that has the methods."""
-    found: dict[str, bytes] = {}
+def _sources() -> list[str]:
+    """One may use those above it."""
     with_functions = (_with_functions(owner) for owner in (_BOUNDED, _TEXTS, _JSON_PATHS, _JSON_SHAPE, _DRAWN))
-    compiler = None
-    for source in (*with_functions, *map(_source, (*_DECODERS, "LiveRows", "KeptRows", "Lenses", "Jars"))):
-        before, compiler = compiler, jvm.org.codehaus.janino.SimpleCompiler()
-        if before is not None:  # one may use those above it
-            compiler.setParentClassLoader(before.getClassLoader())
-        compiler.cook(source)
-        codes = compiler.getBytecodes()
-        found.update({str(name): bytes(codes[name]) for name in codes})
-    return found
+    return [*with_functions, *map(_source, (*_DECODERS, "LiveRows", "KeptRows", "Lenses", "Jars"))]
 
 
 def _with_functions(owner: str) -> str:
