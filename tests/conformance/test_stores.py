@@ -300,7 +300,9 @@ def test_the_store_goes_away_and_comes_back(world: World, kind: str, seconds: in
     world.check(kind)
 
 
-@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind in WRITTEN])
+@pytest.mark.parametrize(
+    "kind", ["S3", "KAFKA", *(pytest.param(kind, marks=pytest.mark.night) for kind in ("FILE", "KINESIS"))]
+)
 def test_what_is_dropped_while_its_store_is_away_holds_up_nobody(world: World, kind: str) -> None:
     """Neither who drops it, nor statements about queries over others."""
     store, other, server = world.store(kind), world.store("KAFKA" if kind == "FILE" else "FILE"), world.server

@@ -125,8 +125,10 @@ class Batches:
     narrow_rejected: frozenset[str] = frozenset()
 
 
-def cut(records: list[Record], parts: int, rng: random.Random) -> Batches:
-    marks = sorted(rng.sample(range(1, len(records)), parts - 1))
+def cut(records: list[Record], parts: int, rng: random.Random, first_max: int) -> Batches:
+    """Into so many batches, the first one of so many records at most."""
+    first = rng.randint(1, first_max)
+    marks = [first, *sorted(rng.sample(range(first + 1, len(records)), parts - 2))]
     batches = tuple(tuple(records[a:b]) for a, b in zip([0, *marks], [*marks, len(records)], strict=True))
     return Batches(
         batches,
@@ -352,7 +354,7 @@ def json_topic(rng: random.Random, rows: int, parts: int) -> Batches:
             records.append(Record(f"0:{number}", value, None, row if narrow else None))
         else:
             records.append(Record(f"0:{number}", coerced_json(row, rng).encode(), row, row))
-    return cut(records, parts, rng)
+    return cut(records, parts, rng, clean)
 
 
 def csv_topic(rng: random.Random, rows: int, parts: int) -> Batches:
@@ -363,4 +365,4 @@ def csv_topic(rng: random.Random, rows: int, parts: int) -> Batches:
             records.append(Record(f"0:{number}", faulty_csv(row, rng), None, None))
         else:
             records.append(Record(f"0:{number}", csv_line(row).encode(), row, row))
-    return cut(records, parts, rng)
+    return cut(records, parts, rng, rows // 2)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import time
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,12 +23,15 @@ from tests.differential.queries import Query, QueryWriter
 class DifferentialRun:
     """Counts what was written, accepted, used and found wrong."""
 
-    def __init__(self, spark: Any, folder: Path, rng: random.Random, *, rows: int, uses_min: int) -> None:
+    def __init__(
+        self, spark: Any, folder: Path, rng: random.Random, *, rows: int, parts: Sequence[int], uses_min: int
+    ) -> None:
         self._spark = spark
         self._oracle = oracle_session(spark)
         self._folder = folder
         self._rng = rng
         self._rows = rows
+        self._parts = parts  # in how many batches a topic may come
         self._uses_min = uses_min  # of every function
         self._drawn: Counter[str] = Counter()
         self._programs = 0
@@ -38,17 +42,21 @@ class DifferentialRun:
         self.wrong: list[str] = []
         self.seconds: Counter[str] = Counter()
 
-    def program(self, queries: int) -> None:
-        """Views of one topic: one in four over CSV, the others over JSON with a second relation declared on it."""
+    def program(self, queries: int, more: int = 0) -> None:
+        """Views of one topic: one in four over CSV, the others over JSON with a second relation declared on it. Up to
+        so many ``more`` come while a function is missing: what a refused query was to use is drawn again."""
         rng = self._rng
         csv = self._programs % 4 == 3
-        parts = rng.choice((3, 3, 4, 5))
+        parts = rng.choice(self._parts)
         topic = (csv_topic if csv else json_topic)(rng, self._rows, parts)
         world = World(self._spark, self._oracle, self._folder / f"world{self._programs}", topic)
         try:
             for number in range(queries):
                 narrow = not csv and number >= queries - 2
                 self._add(world, "lines" if csv else "narrow" if narrow else "everything", narrow)
+            for _ in range(more):
+                if self.missing():
+                    self._add(world, "lines" if csv else "everything", narrow=False)
             started = time.monotonic()
             world.run(partials=[rng.random() < 0.5 for _ in range(parts)])
             self.seconds["views"] += time.monotonic() - started  # type: ignore[assignment]

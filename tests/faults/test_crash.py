@@ -21,9 +21,9 @@ pytestmark = [pytest.mark.spark, pytest.mark.kafka]
 EACH_CHANGE = {  # where a kill falls, and what happens to Spark's files then
     "after rows": "last entries gone",
     "after commit": "whole checkpoint gone",
-    "after spark": "old copy back",
 }
 NIGHT = {
+    "after spark": "old copy back",
     "before begin": "nothing",
     "after ledger": "old copy back",
     "before spark commit": "last entries gone",

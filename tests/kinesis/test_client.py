@@ -142,6 +142,27 @@ def test_what_is_no_such_service(client: KinesisClient, kinesis_stream: MakeStre
     )  # fmt: skip
 
 
+def test_lists_come_page_by_page(client: KinesisClient, kinesis_stream: MakeStream) -> None:
+    """Of shards behind a token alone, which the emulator does not do; of streams behind the last name."""
+    stream = kinesis_stream(5)
+    shards = stream.client.list_shards(StreamName=stream.name)["Shards"]
+    asked: list[dict[str, Any]] = []
+
+    def page(true: object, arguments: dict[str, Any]) -> dict[str, Any]:
+        asked.append(arguments)
+        first = int(arguments.get("NextToken", 0))
+        more = {"NextToken": str(first + 2)} if first + 2 < len(shards) else {}
+        return {"Shards": shards[first : first + 2], **more}
+
+    faulty = made_faulty(client._service)
+    faulty.faults["list_shards"] = page
+    assert [shard.id for shard in client._service.shards(stream.name)] == [shard["ShardId"] for shard in shards]
+    assert asked == [{"StreamName": stream.name}, {"NextToken": "2"}, {"NextToken": "4"}]
+    names = [stream.name, kinesis_stream().name, kinesis_stream().name]
+    faulty.faults["list_streams"] = lambda true, arguments: true(**arguments, Limit=1)
+    assert set(names) <= {entity.name for entity in client.list_entities()}
+
+
 def test_a_stream_of_another_account(kinesis: KinesisEmulator, kinesis_stream: MakeStream) -> None:
     own = KinesisOptions(**{**options(kinesis).__dict__, "account_id": "111122223333"})
     with pytest.raises(SqlError) as refused:

@@ -11,7 +11,10 @@ from confluent_kafka import Producer
 from mvserver.demo.kafka_broker import KafkaBroker
 from tests.faults.live import STREAM, Clicks, LiveServer, check_views, create_views
 from tests.live.conftest import LIVE
-from tests.live.lane import generation, wait_live
+from tests.live.lane import WITHIN_S, generation, wait_live
+from tests.postgresql.test_views import rows_of, store
+from tests.services.kinesis import KinesisEmulator, Stream
+from tests.services.postgres import LogicalPostgres
 from tests.services.standalone import StandaloneSpark, standalone_spark
 
 __all__ = ["standalone_spark"]
@@ -71,3 +74,56 @@ def test_functions_in_python_run_in_executors(
     for number in range(1, 101):
         expected[(number // 2,)] = expected.get((number // 2,), 0) + number
     clustered.wait_equal("SELECT h, s FROM halves", expected)
+
+
+@pytest.mark.night
+@pytest.mark.kinesis
+@pytest.mark.postgres
+def test_what_the_server_reads_itself_comes_to_executors(
+    clustered: LiveServer,
+    standalone_spark: StandaloneSpark,
+    kinesis: KinesisEmulator,
+    kinesis_stream: Callable[..., Stream],
+    logical_postgres: LogicalPostgres,
+) -> None:
+    """Records of Kinesis, and the rows and changes of a table."""
+    stream = kinesis_stream(2)
+    sent = 0
+
+    def put(count: int) -> None:
+        nonlocal sent
+        stream.put([(f"k{n % 5}", json.dumps({"n": n}).encode()) for n in range(sent, sent + count)])
+        with logical_postgres.connect() as source:
+            source.execute("INSERT INTO given SELECT generate_series(%s::bigint, %s::bigint)", (sent, sent + count - 1))
+        sent += count
+
+    def seen() -> bool:
+        counts = "SELECT (SELECT count(*) FROM streamed), (SELECT count(*) FROM changed)"
+        return rows_of(clustered, counts) == [(sent, sent)]
+
+    with logical_postgres.connect() as source:
+        source.execute("CREATE TABLE given (n bigint PRIMARY KEY)")
+    clustered.run(
+        f"CREATE STORE k WITH ({kinesis.properties})",
+        f"CREATE STREAM records (n BIGINT) WITH ('store' = 'k', 'topic' = '{stream.name}', 'value.format' = 'json')",
+        store(logical_postgres),
+        "CREATE CHANGELOG given WITH ('store' = pg)",
+    )
+    put(500)
+    clustered.run(
+        "CREATE MATERIALIZED VIEW streamed AS SELECT n FROM records WITH ('starting.position' = 'earliest')",
+        "CREATE MATERIALIZED VIEW changed AS SELECT n FROM given",
+    )
+    clustered.wait_for(seen, WITHIN_S, "rows are missing")
+    stream.split()
+    put(500)
+    clustered.wait_for(seen, WITHIN_S, "rows are missing")
+    assert standalone_spark.kill_executors() == 1
+    put(500)
+    clustered.wait_for(seen, WITHIN_S, "rows are missing")
+    numbers = [(n,) for n in range(sent)]
+    assert clustered.query("SELECT n FROM streamed ORDER BY n") == numbers
+    assert clustered.query("SELECT n FROM changed ORDER BY n") == numbers
+    clustered.run("DROP STREAM records CASCADE", "DROP CHANGELOG given CASCADE", "DROP STORE k", "DROP STORE pg")
+    with logical_postgres.connect() as source:
+        source.execute("DROP TABLE given")

@@ -110,7 +110,7 @@ class ProgramWriter:
             lambda: self._aggregation(self._over_window("TUMBLE")),
             lambda: self._aggregation(self._over_window(self._rng.choice(("HOP", "CUMULATE")))),
         )
-        self._chains = (
+        chains = (
             self._streams_and_changelog,
             self._stream_and_changelogs,
             self._three_streams,
@@ -118,6 +118,7 @@ class ProgramWriter:
             self._joined_joins,
             self._four_relations,
         )
+        self._chains = rng.sample(chains, len(chains))
         self._written = self._chained = 0
 
     @property

@@ -34,6 +34,7 @@ EACH_CHANGE = 24  # programs of the tier that every change runs: each kind of cl
 PROGRAMS = int(os.environ.get("MV_ORACLE_PROGRAMS", EACH_CHANGE))
 ACCEPTED_TIMES_MIN = 3  # that each kind of clause is met by a longer run
 ROUNDS = 3 if PROGRAMS > EACH_CHANGE else 2  # of input, with a kill after each but the last
+WRITTEN_OF_FIVE = 2 if PROGRAMS > EACH_CHANGE else 1  # programs by way of a topic: each is two queries
 SETTLE_S = 300.0
 
 
@@ -56,9 +57,12 @@ def test_views_are_what_postgresql_computes(
         create_topic(kafka_broker, name, PARTITIONS)
     writer = ProgramWriter(rng)
     programs = [writer.next() for _ in range(PROGRAMS)]
-    programs += [writer.forgetting() for _ in range(max(3, PROGRAMS // 14))]
-    programs += [writer.chain() for _ in range(max(writer.chain_forms, PROGRAMS // 8))]
-    programs = [_written(each) if each.keys and number % 5 < 2 else each for number, each in enumerate(programs)]
+    programs += [writer.forgetting() for _ in range(max(2, PROGRAMS // 14))]
+    chains = writer.chain_forms if PROGRAMS > EACH_CHANGE else writer.chain_forms // 2  # of others on the next day
+    programs += [writer.chain() for _ in range(max(chains, PROGRAMS // 8))]
+    programs = [
+        _written(each) if each.keys and number % 5 < WRITTEN_OF_FIVE else each for number, each in enumerate(programs)
+    ]
     views, refused = _create(live_server, kafka_broker, names, programs)
     producer = Producer({"bootstrap.servers": kafka_broker.bootstrap})
     pieces = [topic.pieces(rng, ROUNDS) for topic in topics]

@@ -53,7 +53,7 @@ def load(source: LogicalPostgres) -> Iterator[None]:
         thread.join()
 
 
-@pytest.mark.parametrize("kills", [3, pytest.param(24, marks=pytest.mark.night)])
+@pytest.mark.parametrize("kills", [2, pytest.param(24, marks=pytest.mark.night)])
 def test_views_equal_the_tables(logical_postgres: LogicalPostgres, kills: int) -> None:
     seed = random.randrange(1_000_000)
     print(f"seed {seed}")

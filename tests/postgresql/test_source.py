@@ -340,6 +340,25 @@ def test_transactions_across_the_start_of_a_view(
         run.same(connection)
 
 
+def test_one_is_warned_of_a_slot_that_holds_back_much(
+    begin: Callable[..., Run],
+    connection: psycopg.Connection[Any],
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    run = begin("t")
+    monkeypatch.setattr("spark_sinks.postgresql.source.SLOT_LAG_WARNING_BYTES", 2_000_000)
+    connection.execute(
+        "SELECT count(pg_logical_emit_message(true, 'other', repeat('x', 10000))) FROM generate_series(1, 300)"
+    )
+    for _ in range(2):  # and not at each look
+        assert run.reader.health.look(run.position).state == "ok"
+    (told,) = [text for record in caplog.records if "holds back" in (text := record.getMessage())]
+    words, _, megabytes = told.removesuffix(" MB of the server's log").rpartition(" ")
+    assert words == f"replication slot {run.reader.slot} of store pg holds back"
+    assert int(megabytes) >= 3
+
+
 def test_slots_are_shown_with_their_table_also_those_that_nobody_reads(
     begin: Callable[..., Run], connection: psycopg.Connection[Any], logical_postgres: LogicalPostgres
 ) -> None:

@@ -206,7 +206,7 @@ def test_aggregates_over_a_changelog_take_back_what_is_replaced_and_deleted(
             )  # fmt: skip
         return sorted(rows, key=str)
 
-    for life in range(3):
+    for life in range(2):
         more()
         rows = wanted()
         server.wait_for(

@@ -410,6 +410,7 @@ def test_a_refresh_is_a_reset_and_a_drop_the_end(server: Program, root: psycopg.
         reader.close()
 
 
+@pytest.mark.night  # by day test_change_kills ends the server under a reader
 def test_a_reader_goes_on_behind_a_restart(tmp_path: Path) -> None:
     with start(tmp_path) as program:
         with program.connect() as root, client(program) as http:

@@ -222,7 +222,7 @@ def follow_through(world: World, seed: int, kills: int, server_kills: int) -> No
 
 
 def test_copies_equal_the_views_through_kills(world: World) -> None:
-    follow_through(world, 1, 20, 2)
+    follow_through(world, 1, 20, 1)
 
 
 @pytest.mark.night
