@@ -413,6 +413,9 @@ MACROS: tuple[str, ...] = tuple(
         """_array_item(t) AS CASE WHEN t IS NULL THEN 'NULL'
             WHEN t = '' OR upper(t) = 'NULL' OR regexp_matches(t, '[{}",\\\\\\s]')
                 THEN '"' || replace(replace(t, '\\', '\\\\'), '"', '\\"') || '"' ELSE t END""",
+        """_record_item(t) AS CASE WHEN t IS NULL THEN '' WHEN t = '' OR regexp_matches(t, '[(),"\\\\\\s]')
+            THEN '"' || replace(replace(t, '\\', '\\\\'), '"', '""') || '"' ELSE t END""",
+        "_record_text(opening, l, closing) AS opening || array_to_string(l, ',') || closing",
         """_array_out(a) AS '{' || array_to_string(list_transform(a,
             lambda e: {system}.fn._array_item(CAST(e AS VARCHAR))), ',') || '}'""",
         """_float8_array_out(a) AS '{' || array_to_string(list_transform(a,

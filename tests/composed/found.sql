@@ -243,3 +243,24 @@ SELECT array_append(ARRAY['sad'::mood], $1) ;; ok
 SELECT array_prepend($1, ARRAY['sad'::mood]) ;; ok
 SELECT array_append(ARRAY['sad'::mood], 'ok')
 SELECT array_append(ARRAY[e::mood], $1), ARRAY[e::mood] @> $2 FROM facts WHERE e IS NOT NULL ORDER BY id ;; ok | {ok}
+SELECT max(x), min(x) FROM (VALUES ('a'::char(3)), ('bc'::char(3))) t(x)
+SELECT max(x) FILTER (WHERE x <> 'bc'), concat(max(x), '|') FROM (VALUES ('a'::char(3)), ('bc'::char(3))) t(x)
+SELECT x, lag(x) OVER (ORDER BY x), first_value(x) OVER (ORDER BY x), max(x) OVER () FROM (VALUES ('a'::char(3)), ('bc'::char(3))) t(x) ORDER BY x
+SELECT mode() WITHIN GROUP (ORDER BY x), percentile_disc(0.5) WITHIN GROUP (ORDER BY x) FROM (VALUES ('a'::char(3)), ('bc'::char(3))) t(x)
+SELECT max(x) AS m FROM (VALUES ('a'::char(3), 1), ('bc'::char(3), 2)) t(x, k) GROUP BY k ORDER BY m
+SELECT m FROM (SELECT max(x) AS m FROM (VALUES ('a'::char(3)), ('bc'::char(3))) t(x)) q
+SELECT max(x)::text || '|', length(max(x)) FROM (VALUES ('a'::char(3)), ('bc'::char(3))) t(x)
+SELECT row(1, 0.50::numeric(2,2))::text, row('a b', NULL, '', true, 1.0::float8, '2024-01-01'::timestamptz)::text
+SELECT row(id, n2, f8, b, s, ts, y, ai, ta)::text FROM facts ORDER BY id
+SELECT ARRAY[row(1,'a'), row(2, 'b c')]::text, row(row(1, 2), ARRAY[1,2])::text
+SELECT row('a"b', 'a\b', '(', ',')::text, row()::text
+SELECT (t)::text FROM (SELECT 1 AS a, 0.5::numeric(2,2) AS b) t
+SELECT concat(row(1, 2)), row(1, 2)::text || '!', format('%s', row(1,'x y'))
+SELECT to_json(row(1, 0.50::numeric(10,2))), to_jsonb(row(0.50, 1.0::float8)), json_agg(row(1, 0.50)), json_build_object('a', row(0.50::numeric(2,2)))
+SELECT x, x = 'ok', x < 'ok' FROM (SELECT e::mood FROM facts UNION SELECT 'sad') t(x) ORDER BY x
+SELECT 'sad' UNION SELECT e::mood FROM facts ORDER BY 1
+SELECT 'a' AS k, count(*) FROM facts GROUP BY ROLLUP (k)
+SELECT id % 2 AS m, b AS n, count(*) FROM facts GROUP BY GROUPING SETS ((m, n), (m), ()) ORDER BY 1, 2, 3
+SELECT id % 2 AS m, id % 3 AS n, count(*), grouping(id % 2, id % 3) FROM facts GROUP BY CUBE (m, n) ORDER BY 1, 2, 3, 4
+SELECT id AS m, count(*) FROM facts GROUP BY ROLLUP (m + 1)
+SELECT 'a' SIMILAR TO '[[:alpha:]]', 'ab1' SIMILAR TO '[[:alpha:]0-9]+', ']' SIMILAR TO '[[:digit:]]', '-' SIMILAR TO '[^[:alpha:]]', 'a' SIMILAR TO '[^[:alpha:]]'
