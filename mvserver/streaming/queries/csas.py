@@ -27,7 +27,7 @@ from mvserver.streaming.pipeline.batch_size import BatchSize
 from mvserver.streaming.pipeline.evaluator import can_be_smaller, known_schemas, limit_s
 from mvserver.streaming.pipeline.generation import run_batches
 from mvserver.streaming.pipeline.pipeline import PipelineServices
-from mvserver.streaming.pipeline.source_watch import health_of
+from mvserver.streaming.pipeline.source_watch import explained, health_of
 from mvserver.streaming.pipeline.subscribers import Member, Rate, obstacle_of, stands_for
 from mvserver.streaming.queries.outgoing import BatchForm, Evaluation, WritingBatches
 from mvserver.streaming.spark.batch_watch import BatchOverran, BatchTooLarge, BatchUnwanted, Bound, run_watched
@@ -349,7 +349,7 @@ class SinkQuery:
             if health.state == "failed":
                 self._failure = health.cause
             else:
-                self._stalled = health.cause or words_of(self._reader.health.explain_failure(error, self._position))
+                self._stalled = health.cause or words_of(explained(self._reader, error, self._position))
         _log.warning("query %s stopped: %s", self._query.id, self._failure or self._stalled)
 
     def _watch(self) -> None:
