@@ -264,3 +264,14 @@ SELECT id % 2 AS m, b AS n, count(*) FROM facts GROUP BY GROUPING SETS ((m, n), 
 SELECT id % 2 AS m, id % 3 AS n, count(*), grouping(id % 2, id % 3) FROM facts GROUP BY CUBE (m, n) ORDER BY 1, 2, 3, 4
 SELECT id AS m, count(*) FROM facts GROUP BY ROLLUP (m + 1)
 SELECT 'a' SIMILAR TO '[[:alpha:]]', 'ab1' SIMILAR TO '[[:alpha:]0-9]+', ']' SIMILAR TO '[[:digit:]]', '-' SIMILAR TO '[^[:alpha:]]', 'a' SIMILAR TO '[^[:alpha:]]'
+SELECT ai && '{}', ai @> '{}', ai <@ '{1,2,3,9}', '{3}' && ai, ai = '{1,2,3}', ai <> '{3}', ai < '{2}', ai IN ('{1,2,3}', '{3}') FROM facts ORDER BY id
+SELECT ta && '{x,y}', ta @> '{"a b"}', ta <@ '{x,y,NULL}' FROM facts ORDER BY id
+SELECT ai @> '{x}' FROM facts
+SELECT ai @> '{1,2' FROM facts
+SELECT ai && '3' FROM facts
+SELECT array_agg(n2) @> '{1.50}', array_agg(d) && '{2024-02-29}', array_agg(f8) @> '{0.1}' FROM facts
+SELECT array_agg(e::mood) @> '{sad}', array_agg(e::mood) && '{sad}' FROM facts
+SELECT id FROM facts WHERE ai @> '{3}' AND NOT ai && '{9}' ORDER BY id
+SELECT ai @> $1, ai && $2 FROM facts ORDER BY id ;; {3} | {9}
+SELECT to_char(ts, 'TMMonth|TMDay|FMDay|Month|tmmonth') FROM facts WHERE isfinite(ts) ORDER BY id
+SELECT '{1,2,3}'::int[] @> '{2}'
