@@ -275,3 +275,11 @@ SELECT id FROM facts WHERE ai @> '{3}' AND NOT ai && '{9}' ORDER BY id
 SELECT ai @> $1, ai && $2 FROM facts ORDER BY id ;; {3} | {9}
 SELECT to_char(ts, 'TMMonth|TMDay|FMDay|Month|tmmonth') FROM facts WHERE isfinite(ts) ORDER BY id
 SELECT '{1,2,3}'::int[] @> '{2}'
+SELECT s SIMILAR TO '50!%' ESCAPE '!' FROM facts ORDER BY id
+SELECT s SIMILAR TO '%\_1' FROM facts ORDER BY id
+SELECT s NOT SIMILAR TO '[a-z]+' FROM facts ORDER BY id
+SELECT s SIMILAR TO '(T|t)e_' FROM facts ORDER BY id
+SELECT 'a' SIMILAR TO 'a' ESCAPE '', 'a_' SIMILAR TO 'a#_' ESCAPE '#'
+SELECT 'a' NOT SIMILAR TO 'a!%' ESCAPE '!', 'a%' SIMILAR TO 'a!%' ESCAPE '!', 'a\' SIMILAR TO 'a\' ESCAPE ''
+SELECT 'a' SIMILAR TO 'a' ESCAPE 'ab'
+SELECT id FROM facts WHERE s SIMILAR TO '50!%' ESCAPE '!' OR s NOT SIMILAR TO '%!_%' ESCAPE '!' ORDER BY id
