@@ -10,6 +10,7 @@ from functools import partial
 
 from mvserver import sqlstates
 from mvserver.errors import SqlError
+from mvserver.streaming.pipeline.attempts import Reading
 from mvserver.streaming.pipeline.batch_size import BatchSize
 from mvserver.streaming.pipeline.subscribers import Rate, Subscriber
 from mvserver.streaming.spark.batch_watch import BatchOverran
@@ -23,7 +24,6 @@ from spark_sinks.duckdb.writer import Writer
 _log = logging.getLogger(__name__)
 
 JOIN_RECORDS_MAX = 50_000  # a view this close to a batch's start is taken in with it
-RECOVERED_S = 60.0  # a generation that has gone on for so long does not end of what ended the one before
 _JOIN_RECORDS = 20_000  # rounds bring it so close, where they can
 
 
@@ -53,7 +53,7 @@ class RunningState:
         self.silence: str | None = None  # as the source's last look at itself said it
         self.latest: Position | None = None
         self.latest_at: float | None = None  # when the source was asked that, by time.monotonic
-        self._running_since: float | None = None
+        self._reading = Reading()
         self.last_batch_at: float | None = None  # when the last live batch was taken, by time.monotonic
         self.rate = Rate()  # of the records that are committed, each counted once however many views it is for
         self._size = BatchSize(records_max)
@@ -69,22 +69,19 @@ class RunningState:
     @property
     def running(self) -> bool:
         """Whether a generation reads the source."""
-        return self._running_since is not None
+        return self._reading.running
 
     @running.setter
     def running(self, running: bool) -> None:
-        if running != self.running:
-            self._running_since = time.monotonic() if running else None
+        self._reading.running = running
 
     def has_recovered(self, position: Position, latest: Position | None) -> bool:
-        """Whether what ended the generation before is over, of a source that is well: nothing is left to be read behind
-        ``position``, or this generation has gone on for long. Else the next commit says so."""
-        since = self._running_since
-        if since is None:
+        """Whether what ended the generation before is over, of a source that is well and ends at ``latest``."""
+        if not self.running:
             return False
-        if latest is None or time.monotonic() - since >= RECOVERED_S:
-            return True
-        return self._reader.positions.distance(position, latest) <= 0
+        return self._reading.has_recovered(
+            None if latest is None else self._reader.positions.distance(position, latest)
+        )
 
     def all(self) -> Sequence[Subscriber]:
         with self.lock:
