@@ -283,3 +283,40 @@ SELECT 'a' SIMILAR TO 'a' ESCAPE '', 'a_' SIMILAR TO 'a#_' ESCAPE '#'
 SELECT 'a' NOT SIMILAR TO 'a!%' ESCAPE '!', 'a%' SIMILAR TO 'a!%' ESCAPE '!', 'a\' SIMILAR TO 'a\' ESCAPE ''
 SELECT 'a' SIMILAR TO 'a' ESCAPE 'ab'
 SELECT id FROM facts WHERE s SIMILAR TO '50!%' ESCAPE '!' OR s NOT SIMILAR TO '%!_%' ESCAPE '!' ORDER BY id
+SELECT max(x) FROM (VALUES ('a'::varchar(3)), ('bc')) t(x)
+SELECT min(s::char(3)), s::char(3) FROM facts GROUP BY s::char(3) ORDER BY 2
+SELECT DISTINCT s::char(3) FROM facts ORDER BY 1
+SELECT s::char(3), count(*) FROM facts GROUP BY 1 ORDER BY 1
+SELECT array_agg(DISTINCT s::char(3)) FROM facts WHERE id < 3
+SELECT string_agg(s::char(3), '|' ORDER BY id) FROM facts
+SELECT (SELECT max(s::char(3)) FROM facts), (SELECT s::char(4) FROM facts WHERE id = 1) || '|'
+SELECT nullif(max(s::char(3)), 'x') FROM facts
+SELECT max(x) FROM (SELECT s::char(3) AS x FROM facts UNION ALL SELECT s::char(3) FROM things) q
+SELECT CASE WHEN true THEN max(s::char(3)) END, CASE WHEN count(*) > 0 THEN max(s::char(3)) ELSE 'q' END FROM facts
+SELECT max(x) = 'été', length(max(x)), max(x) LIKE 'é%', upper(max(x)), max(x) || '|' FROM (SELECT s::char(7) AS x FROM facts) q
+SELECT max(x) OVER (PARTITION BY b ORDER BY id) FROM (SELECT id, b, s::char(3) AS x FROM facts) q ORDER BY id
+SELECT x FROM (SELECT max(s::char(3)) AS x, b FROM facts GROUP BY b) q ORDER BY x
+WITH q AS (SELECT b, max(s::char(3)) AS x FROM facts GROUP BY b) SELECT a.x, b.x FROM q a JOIN q b USING (b) ORDER BY 1
+SELECT max(s::char(3)) AS x FROM facts UNION SELECT min(s::char(3)) FROM facts ORDER BY 1
+SELECT max(s::char(3)) AS x FROM facts EXCEPT SELECT 'z'::char(3)
+SELECT row(s::char(3), 1)::text, ARRAY[s::char(3)]::text, to_json(s::char(3)), concat(row(s::char(3))) FROM facts WHERE id = 1
+SELECT row(NULL)::text, row(NULL, NULL)::text, row('')::text, row(' ')::text, row('NULL')::text, row(row(), row(NULL))::text
+SELECT max(row(id, s)::text), count(DISTINCT row(id, b)) FROM facts
+SELECT row(1, 2) = row(1, 2), row(1, 'a') < row(1, 'b'), row(1, NULL) IS NULL, row(NULL, NULL) IS NULL, row(1, 2) IN (row(1, 2), row(3, 4))
+SELECT array_agg(row(id, s))::text FROM (SELECT id, s FROM facts WHERE id < 3 ORDER BY id) q
+SELECT json_agg(row(id, s)), json_agg(f) FROM (SELECT id, s FROM notes ORDER BY id) f
+SELECT to_json(ARRAY[row(1, 2.50), row(2, 3.00)]), jsonb_build_array(row(1.50, 'x')), json_build_object('k', row(0.10, true, NULL))
+SELECT row(interval '1 day', '\x01'::bytea, '{"a": 1}'::json, ARRAY['a b', NULL], uuid '11111111-2222-3333-4444-555555555555', 'sad'::mood)::text
+SELECT format('%s', row(1, NULL)), concat_ws('-', row(1, 2), ARRAY[1, 2]), 'x' || row(1, 2)
+SELECT id % 2 AS m, id % 3 AS n, sum(i4), grouping(id % 2) FROM facts GROUP BY ROLLUP (m, n) HAVING grouping(id % 2) = 0 ORDER BY m, n, 3
+SELECT b AS x, count(*) FROM facts GROUP BY GROUPING SETS ((x), ()) ORDER BY x NULLS FIRST
+SELECT id % 2 AS m, count(*) FROM facts GROUP BY CUBE (m) ORDER BY grouping(id % 2), m
+SELECT upper(s) AS u, count(*) FROM facts GROUP BY ROLLUP (u) ORDER BY u NULLS LAST, 2
+SELECT date_trunc('year', d) AS y, count(*) FROM facts WHERE isfinite(d) GROUP BY ROLLUP (y) ORDER BY y
+SELECT id AS i4, count(*) FROM facts GROUP BY ROLLUP (i4) ORDER BY 1, 2
+SELECT 'x' AS k, b, count(*) FROM facts GROUP BY ROLLUP (k, b) ORDER BY 1, 2, 3
+SELECT 'x' AS k, 'x' AS l, count(*) FROM facts GROUP BY GROUPING SETS ((k), (l)) ORDER BY 1, 2
+SELECT 1 AS k, 1 + 1 AS l, count(*) FROM facts GROUP BY ROLLUP (k, l) ORDER BY 1, 2, 3
+SELECT NULL::int AS k, count(*), grouping(NULL::int) FROM facts GROUP BY ROLLUP (k) ORDER BY 3
+SELECT 'x' AS k, count(*) FROM facts WHERE false GROUP BY ROLLUP (k)
+SELECT 'x' AS k, sum(id) OVER () FROM facts GROUP BY ROLLUP (k, id) ORDER BY 1, 2

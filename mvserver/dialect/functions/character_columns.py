@@ -301,7 +301,7 @@ def _handed_on(node: exp.Expr) -> exp.Expr | None:
     while isinstance(call, exp.Filter | exp.Window | exp.WithinGroup):
         ordered = call.expression if isinstance(call, exp.WithinGroup) else ordered
         call = call.this
-    if not isinstance(call, _HANDING_ON):
+    if not isinstance(call, _HANDING_ON) or call.args.get("default") is not None:
         return None
     if ordered is not None:
         keys = [key.this for key in ordered.find_all(exp.Ordered)]
