@@ -309,7 +309,6 @@ SELECT to_json(ARRAY[row(1, 2.50), row(2, 3.00)]), jsonb_build_array(row(1.50, '
 SELECT row(interval '1 day', '\x01'::bytea, '{"a": 1}'::json, ARRAY['a b', NULL], uuid '11111111-2222-3333-4444-555555555555', 'sad'::mood)::text
 SELECT format('%s', row(1, NULL)), concat_ws('-', row(1, 2), ARRAY[1, 2]), 'x' || row(1, 2)
 SELECT id % 2 AS m, id % 3 AS n, sum(i4), grouping(id % 2) FROM facts GROUP BY ROLLUP (m, n) HAVING grouping(id % 2) = 0 ORDER BY m, n, 3
-SELECT b AS x, count(*) FROM facts GROUP BY GROUPING SETS ((x), ()) ORDER BY x NULLS FIRST
 SELECT id % 2 AS m, count(*) FROM facts GROUP BY CUBE (m) ORDER BY grouping(id % 2), m
 SELECT upper(s) AS u, count(*) FROM facts GROUP BY ROLLUP (u) ORDER BY u NULLS LAST, 2
 SELECT date_trunc('year', d) AS y, count(*) FROM facts WHERE isfinite(d) GROUP BY ROLLUP (y) ORDER BY y
