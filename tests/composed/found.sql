@@ -319,3 +319,9 @@ SELECT 1 AS k, 1 + 1 AS l, count(*) FROM facts GROUP BY ROLLUP (k, l) ORDER BY 1
 SELECT NULL::int AS k, count(*), grouping(NULL::int) FROM facts GROUP BY ROLLUP (k) ORDER BY 3
 SELECT 'x' AS k, count(*) FROM facts WHERE false GROUP BY ROLLUP (k)
 SELECT 'x' AS k, sum(id) OVER () FROM facts GROUP BY ROLLUP (k, id) ORDER BY 1, 2
+SELECT to_char(x, '9990.999'), to_char(x, 'FM9990.999'), to_char(x, '99.9'), to_char(x, 'FM99.9'), to_char(x, 'S9999.9'), to_char(x, '9999MI'), to_char(x, 'MI9999') FROM (VALUES ('NaN'::float8), ('Infinity'), ('-Infinity'), ('1.25'), ('-0.004'), ('12345.5')) t(x)
+SELECT to_char(x, '9999PR'), to_char(x, '9,999.9'), to_char(x, '0000'), to_char(x, '000,000.00'), to_char(x, 'FM9,999,999.99'), to_char(x, 'S99'), to_char(x, '99PR') FROM (VALUES ('NaN'::float8), ('Infinity'), ('-Infinity'), ('1.25'), ('-0.004'), (NULL)) t(x)
+SELECT id, to_char(f8, '9990.99'), to_char(f4, '999') FROM facts WHERE id <> 3 ORDER BY id
+SELECT to_char(1234.5::float8, '9,999.99'), to_char(0.5::float4, '0.0'), to_char(1e15::float8, '9999999999999999'), to_char(123456.789::float8, 'FM999,999,999.00')
+SELECT to_char(1e300::float8, '9990'), to_char(1e30::float8, 'FM99')
+SELECT to_char(-0.004::numeric, '99.9'), to_char(-0.004::float8, 'S99'), to_char('-0'::float8, '9'), to_char(-0.4::float4, 'FM9'), to_char(-0.6::float8, '9PR'), to_char(NULL::float8, '9.9'), to_char(-5::int, '99MI'), to_char(0, 'FM99.9')
