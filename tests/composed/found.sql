@@ -325,3 +325,17 @@ SELECT id, to_char(f8, '9990.99'), to_char(f4, '999') FROM facts WHERE id <> 3 O
 SELECT to_char(1234.5::float8, '9,999.99'), to_char(0.5::float4, '0.0'), to_char(1e15::float8, '9999999999999999'), to_char(123456.789::float8, 'FM999,999,999.00')
 SELECT to_char(1e300::float8, '9990'), to_char(1e30::float8, 'FM99')
 SELECT to_char(-0.004::numeric, '99.9'), to_char(-0.004::float8, 'S99'), to_char('-0'::float8, '9'), to_char(-0.4::float4, 'FM9'), to_char(-0.6::float8, '9PR'), to_char(NULL::float8, '9.9'), to_char(-5::int, '99MI'), to_char(0, 'FM99.9')
+SELECT '12:30:45.678'::time(1), '2024-01-01 12:30:45.678'::timestamp(0), '2024-01-01 12:30:45.678+00'::timestamptz(1), interval '1.2345 sec'::interval(2), time(0) '23:59:59.6'
+SELECT ts::timestamp(0), ts::timestamp(3), tz::timestamptz(1), c::time(2), ts::time(0) FROM facts WHERE isfinite(ts) ORDER BY id
+SELECT c::time(0), c::time(7) FROM facts ORDER BY id
+SELECT '2024-01-01 12:30:45.6789'::timestamp(3) without time zone, cast('12:00:00.55' AS time(1) without time zone), (interval '1 day 2.55 sec')::interval(1)
+SELECT octet_length('a'::char(3)), bit_length('a'::char(3)), length('a'::char(3)), char_length('a'::char(3)), octet_length(s::char(4)) FROM facts ORDER BY id
+SELECT x::timestamp(0), x::timestamp(1), x::timestamp(3), x::timestamptz(2), x::timestamp(6), x::timestamp(9) FROM (VALUES ('2024-01-01 12:30:45.678901'::timestamp), ('1999-12-31 23:59:59.5'), ('infinity'), (NULL), ('0044-03-15 12:00:00.25 BC'), ('2000-01-01')) t(x)
+SELECT x::interval(0), x::interval(2) FROM (VALUES ('1 year 2 mons -3 days 04:05:06.789'::interval), ('-00:00:01.555'), (NULL), ('0')) t(x)
+SELECT x::time(0), x::time(1), x::time(3) FROM (VALUES ('23:59:59.5'::time), ('24:00:00'), ('00:00:00.05'), (NULL)) t(x)
+SELECT max(ts::timestamp(0)), count(DISTINCT c::time(0)) FROM facts WHERE isfinite(ts)
+SELECT date_trunc('second', ts::timestamp(0)) = ts::timestamp(0) FROM facts ORDER BY id
+SELECT ts::timestamp(0) FROM facts WHERE ts::timestamp(0) > '2000-01-01' ORDER BY ts::timestamp(0), 1
+SELECT ts::timestamp(0) AS t, count(*) FROM facts GROUP BY ts::timestamp(0) ORDER BY 1
+SELECT $1::timestamp(0), $2::time(1) ;; 2024-01-01 00:00:00.7 | 10:00:00.25
+SELECT localtimestamp(0) = date_trunc('second', localtimestamp(0)), current_timestamp(0) = date_trunc('second', current_timestamp(0)), current_time(0) IS NOT NULL

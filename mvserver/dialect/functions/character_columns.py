@@ -48,9 +48,10 @@ _TEXT, _UNKNOWN = _Text(oids.TEXT), _Text(oids.UNKNOWN)
 
 def show(tree: exp.Expr) -> None:
     """In place, while casts are as they were written."""
-    for call in interrupts.asking(list(tree.find_all(*_SHOWING))):
-        for part in call.expressions:
-            _pad(part)
+    for call in interrupts.asking(list(tree.find_all(*_SHOWING, exp.Anonymous))):
+        if isinstance(call, _SHOWING) or call.name.lower() == "octet_length":
+            for part in call.expressions:
+                _pad(part)
     _show_columns(tree)
 
 
