@@ -6,6 +6,7 @@ the form Spark accepts. SIMILAR TO becomes a regular expression of RE2; its patt
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from mvserver import sqlstates
@@ -85,6 +86,10 @@ def similar_pattern(pattern: str, escape: str, position: int | None = None) -> s
                     _INVALID_ESCAPE_SEQUENCE, "pattern must not end with escape character", position=position
                 )
             out.append(_quoted(pattern[at]))
+        elif in_class and (named := _NAMED_CLASS.match(pattern, at)):
+            out.append(named[0])
+            at = named.end()
+            continue
         elif in_class:
             in_class = char != "]"
             out.append("\\" + char if char in "\\[&" else char)
@@ -110,6 +115,9 @@ def constant_patterns(plan: ContinuousPlan) -> Iterator[str]:
             pattern = part.arguments[1]
             if isinstance(pattern, Literal) and isinstance(pattern.value, str):
                 yield pattern.value if pattern.value.startswith("(?s)") else f"(?s){pattern.value}"
+
+
+_NAMED_CLASS = re.compile(r"\[:[a-z]+:\]")
 
 
 def _quoted(char: str) -> str:

@@ -312,8 +312,10 @@ def _adapt_node(node: exp.Expr, facts: SessionFacts, *, catalog: bool) -> exp.Ex
     if isinstance(node, exp.Group):
         for key in [key for key in node.expressions if isinstance(key.unnest(), exp.Parameter)]:
             key.replace(exp.cast(key.unnest().copy(), "TEXT", dialect="duckdb"))
+    if isinstance(node, exp.Escape) and isinstance(node.this, exp.SimilarTo):
+        return _similar(node.this, node.expression)
     if isinstance(node, exp.SimilarTo):
-        return _similar(node)
+        return _similar(node, exp.Literal.string("\\"))
     if isinstance(node, exp.Collate):
         operand: exp.Expr = node.this
         return operand  # by code point, as all of ``allowed.DEFAULT_COLLATIONS`` are
@@ -389,16 +391,22 @@ def _check_fraction(fraction: exp.Expr) -> None:
         )
 
 
-def _similar(node: exp.SimilarTo) -> exp.Expr:
+def _similar(node: exp.SimilarTo, escape: exp.Expr) -> exp.Expr:
     """DuckDB takes SQL's pattern for a regular expression; a constant one is translated."""
     pattern = node.expression
-    if not (isinstance(pattern, exp.Literal) and pattern.is_string):
+    if not all(isinstance(each, exp.Literal) and each.is_string for each in (pattern, escape)):
         raise SqlError(
             sqlstates.FEATURE_NOT_SUPPORTED,
             "SIMILAR TO is only supported with a constant pattern",
             hint="Use ~ with a regular expression.",
         )
-    expression = exp.Literal.string(similar_pattern(pattern.name, "\\"))
+    if len(escape.name) > 1:
+        raise SqlError(
+            sqlstates.INVALID_ESCAPE_SEQUENCE,
+            "invalid escape string",
+            hint="Escape string must be empty or one character.",
+        )
+    expression = exp.Literal.string(similar_pattern(pattern.name, escape.name))
     return exp.Anonymous(this="regexp_full_match", expressions=[node.this, expression])
 
 

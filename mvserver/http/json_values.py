@@ -44,7 +44,18 @@ class Numbers(enum.Enum):
 def text(value: str) -> bytes:
     """A JSON string."""
     written: str = encode_basestring(value)
-    return written.encode("utf-8", "replace")
+    return _on_one_line(written.encode("utf-8", "replace"))
+
+
+def _on_one_line(document: bytes) -> bytes:
+    """What JSON lets stand in a string and many clients take for a line's end (``str.splitlines``) is escaped."""
+    if b"\xe2\x80" in document or b"\xc2\x85" in document:
+        for raw, escaped in _LINE_ENDS:
+            document = document.replace(raw, escaped)
+    return document
+
+
+_LINE_ENDS = tuple((mark.encode(), f"\\u{ord(mark):04x}".encode()) for mark in "\x85\u2028\u2029")
 
 
 def _string(cell: bytes) -> bytes:
@@ -92,7 +103,7 @@ def _document(cell: bytes) -> bytes:
         json.loads(cell, parse_constant=_no_constant)
     except (ValueError, RecursionError):
         return _string(cell)
-    return cell.replace(b"\n", b" ").replace(b"\r", b" ")
+    return _on_one_line(cell.replace(b"\n", b" ").replace(b"\r", b" "))
 
 
 def _no_constant(name: str) -> Any:

@@ -179,6 +179,8 @@ EDGE_MACROS: tuple[str, ...] = tuple(
             WHEN 'OBJECT' THEN error('cannot extract elements from an object')
             ELSE CASE WHEN json_type(j) IS NOT NULL THEN error('cannot extract elements from a scalar') END END""",
         "_json_list_text(l) AS '[' || array_to_string(l, ',') || ']'",
+        "_json_map_text(l) AS '{' || array_to_string(l, ',') || '}'",
+        "_json_map_key(k) AS CASE WHEN k LIKE '\"%' THEN k ELSE CAST(to_json(k) AS VARCHAR) END || ':'",
         """_json_member_key(k) AS CASE WHEN k IS NULL THEN error('argument of json_build_object: key must not be null')
             ELSE CAST(to_json(k) AS VARCHAR) END""",
         "_json_texts_list(j) AS list_transform({system}.fn._json_list(j), lambda e: e ->> '$')",

@@ -376,6 +376,19 @@ MACROS: tuple[str, ...] = tuple(
             THEN {system}.fn._before_christ_out(CAST(t AS VARCHAR), {system}.fn._zone_seconds(t))
             ELSE CAST(t AS VARCHAR) || {system}.fn._zone_seconds(t) END""",
         "_clock_of(t) AS CASE WHEN isfinite(t) THEN CAST(t AS TIME) END",
+        # to so many microseconds, halves away from 0, which is midnight, no time at all, or the year 2000
+        """_rounded(n, scale) AS CASE WHEN n >= 0 THEN (n + scale // 2) // scale * scale
+            ELSE -((scale // 2 - n) // scale * scale) END""",
+        """_time_rounded(t, scale) AS CASE WHEN epoch_us(t) + scale // 2 >= 86400000000 THEN TIME '24:00:00'
+            ELSE TIME '00:00:00' + to_microseconds({system}.fn._rounded(epoch_us(t), scale)) END""",
+        """_timestamp_rounded(t, scale) AS CASE WHEN isfinite(t) THEN
+            make_timestamp({system}.fn._rounded(epoch_us(t) - 946684800000000, scale) + 946684800000000) ELSE t END""",
+        """_timestamptz_rounded(t, scale) AS CASE WHEN isfinite(t) THEN make_timestamptz(
+            {system}.fn._rounded(epoch_us(t) - 946684800000000, scale) + 946684800000000) ELSE t END""",
+        """_interval_rounded(i, scale) AS to_months(CAST(date_part('year', i) * 12 + date_part('month', i) AS INTEGER))
+            + to_days(CAST(date_part('day', i) AS INTEGER)) + to_microseconds({system}.fn._rounded(CAST(
+                date_part('hour', i) * 3600000000 + date_part('minute', i) * 60000000 + date_part('microsecond', i)
+            AS BIGINT), scale))""",
         "_bytea_out(b) AS '\\x' || lower(hex(b))",
         "_json_collected(l) AS to_json(l)",
         """_json_rows_text(l) AS CASE WHEN l IS NOT NULL THEN '[' || array_to_string(list_transform(l,
@@ -413,6 +426,9 @@ MACROS: tuple[str, ...] = tuple(
         """_array_item(t) AS CASE WHEN t IS NULL THEN 'NULL'
             WHEN t = '' OR upper(t) = 'NULL' OR regexp_matches(t, '[{}",\\\\\\s]')
                 THEN '"' || replace(replace(t, '\\', '\\\\'), '"', '\\"') || '"' ELSE t END""",
+        """_record_item(t) AS CASE WHEN t IS NULL THEN '' WHEN t = '' OR regexp_matches(t, '[(),"\\\\\\s]')
+            THEN '"' || replace(replace(t, '\\', '\\\\'), '"', '""') || '"' ELSE t END""",
+        "_record_text(opening, l, closing) AS opening || array_to_string(l, ',') || closing",
         """_array_out(a) AS '{' || array_to_string(list_transform(a,
             lambda e: {system}.fn._array_item(CAST(e AS VARCHAR))), ',') || '}'""",
         """_float8_array_out(a) AS '{' || array_to_string(list_transform(a,

@@ -243,3 +243,99 @@ SELECT array_append(ARRAY['sad'::mood], $1) ;; ok
 SELECT array_prepend($1, ARRAY['sad'::mood]) ;; ok
 SELECT array_append(ARRAY['sad'::mood], 'ok')
 SELECT array_append(ARRAY[e::mood], $1), ARRAY[e::mood] @> $2 FROM facts WHERE e IS NOT NULL ORDER BY id ;; ok | {ok}
+SELECT max(x), min(x) FROM (VALUES ('a'::char(3)), ('bc'::char(3))) t(x)
+SELECT max(x) FILTER (WHERE x <> 'bc'), concat(max(x), '|') FROM (VALUES ('a'::char(3)), ('bc'::char(3))) t(x)
+SELECT x, lag(x) OVER (ORDER BY x), first_value(x) OVER (ORDER BY x), max(x) OVER () FROM (VALUES ('a'::char(3)), ('bc'::char(3))) t(x) ORDER BY x
+SELECT mode() WITHIN GROUP (ORDER BY x), percentile_disc(0.5) WITHIN GROUP (ORDER BY x) FROM (VALUES ('a'::char(3)), ('bc'::char(3))) t(x)
+SELECT max(x) AS m FROM (VALUES ('a'::char(3), 1), ('bc'::char(3), 2)) t(x, k) GROUP BY k ORDER BY m
+SELECT m FROM (SELECT max(x) AS m FROM (VALUES ('a'::char(3)), ('bc'::char(3))) t(x)) q
+SELECT max(x)::text || '|', length(max(x)) FROM (VALUES ('a'::char(3)), ('bc'::char(3))) t(x)
+SELECT row(1, 0.50::numeric(2,2))::text, row('a b', NULL, '', true, 1.0::float8, '2024-01-01'::timestamptz)::text
+SELECT row(id, n2, f8, b, s, ts, y, ai, ta)::text FROM facts ORDER BY id
+SELECT ARRAY[row(1,'a'), row(2, 'b c')]::text, row(row(1, 2), ARRAY[1,2])::text
+SELECT row('a"b', 'a\b', '(', ',')::text, row()::text
+SELECT (t)::text FROM (SELECT 1 AS a, 0.5::numeric(2,2) AS b) t
+SELECT concat(row(1, 2)), row(1, 2)::text || '!', format('%s', row(1,'x y'))
+SELECT to_json(row(1, 0.50::numeric(10,2))), to_jsonb(row(0.50, 1.0::float8)), json_agg(row(1, 0.50)), json_build_object('a', row(0.50::numeric(2,2)))
+SELECT x, x = 'ok', x < 'ok' FROM (SELECT e::mood FROM facts UNION SELECT 'sad') t(x) ORDER BY x
+SELECT 'sad' UNION SELECT e::mood FROM facts ORDER BY 1
+SELECT 'a' AS k, count(*) FROM facts GROUP BY ROLLUP (k)
+SELECT id % 2 AS m, b AS n, count(*) FROM facts GROUP BY GROUPING SETS ((m, n), (m), ()) ORDER BY 1, 2, 3
+SELECT id % 2 AS m, id % 3 AS n, count(*), grouping(id % 2, id % 3) FROM facts GROUP BY CUBE (m, n) ORDER BY 1, 2, 3, 4
+SELECT id AS m, count(*) FROM facts GROUP BY ROLLUP (m + 1)
+SELECT 'a' SIMILAR TO '[[:alpha:]]', 'ab1' SIMILAR TO '[[:alpha:]0-9]+', ']' SIMILAR TO '[[:digit:]]', '-' SIMILAR TO '[^[:alpha:]]', 'a' SIMILAR TO '[^[:alpha:]]'
+SELECT ai && '{}', ai @> '{}', ai <@ '{1,2,3,9}', '{3}' && ai, ai = '{1,2,3}', ai <> '{3}', ai < '{2}', ai IN ('{1,2,3}', '{3}') FROM facts ORDER BY id
+SELECT ta && '{x,y}', ta @> '{"a b"}', ta <@ '{x,y,NULL}' FROM facts ORDER BY id
+SELECT ai @> '{x}' FROM facts
+SELECT ai @> '{1,2' FROM facts
+SELECT ai && '3' FROM facts
+SELECT array_agg(n2) @> '{1.50}', array_agg(d) && '{2024-02-29}', array_agg(f8) @> '{0.1}' FROM facts
+SELECT array_agg(e::mood) @> '{sad}', array_agg(e::mood) && '{sad}' FROM facts
+SELECT id FROM facts WHERE ai @> '{3}' AND NOT ai && '{9}' ORDER BY id
+SELECT ai @> $1, ai && $2 FROM facts ORDER BY id ;; {3} | {9}
+SELECT to_char(ts, 'TMMonth|TMDay|FMDay|Month|tmmonth') FROM facts WHERE isfinite(ts) ORDER BY id
+SELECT '{1,2,3}'::int[] @> '{2}'
+SELECT s SIMILAR TO '50!%' ESCAPE '!' FROM facts ORDER BY id
+SELECT s SIMILAR TO '%\_1' FROM facts ORDER BY id
+SELECT s NOT SIMILAR TO '[a-z]+' FROM facts ORDER BY id
+SELECT s SIMILAR TO '(T|t)e_' FROM facts ORDER BY id
+SELECT 'a' SIMILAR TO 'a' ESCAPE '', 'a_' SIMILAR TO 'a#_' ESCAPE '#'
+SELECT 'a' NOT SIMILAR TO 'a!%' ESCAPE '!', 'a%' SIMILAR TO 'a!%' ESCAPE '!', 'a\' SIMILAR TO 'a\' ESCAPE ''
+SELECT 'a' SIMILAR TO 'a' ESCAPE 'ab'
+SELECT id FROM facts WHERE s SIMILAR TO '50!%' ESCAPE '!' OR s NOT SIMILAR TO '%!_%' ESCAPE '!' ORDER BY id
+SELECT max(x) FROM (VALUES ('a'::varchar(3)), ('bc')) t(x)
+SELECT min(s::char(3)), s::char(3) FROM facts GROUP BY s::char(3) ORDER BY 2
+SELECT DISTINCT s::char(3) FROM facts ORDER BY 1
+SELECT s::char(3), count(*) FROM facts GROUP BY 1 ORDER BY 1
+SELECT array_agg(DISTINCT s::char(3)) FROM facts WHERE id < 3
+SELECT string_agg(s::char(3), '|' ORDER BY id) FROM facts
+SELECT (SELECT max(s::char(3)) FROM facts), (SELECT s::char(4) FROM facts WHERE id = 1) || '|'
+SELECT nullif(max(s::char(3)), 'x') FROM facts
+SELECT max(x) FROM (SELECT s::char(3) AS x FROM facts UNION ALL SELECT s::char(3) FROM things) q
+SELECT CASE WHEN true THEN max(s::char(3)) END, CASE WHEN count(*) > 0 THEN max(s::char(3)) ELSE 'q' END FROM facts
+SELECT max(x) = 'été', length(max(x)), max(x) LIKE 'é%', upper(max(x)), max(x) || '|' FROM (SELECT s::char(7) AS x FROM facts) q
+SELECT max(x) OVER (PARTITION BY b ORDER BY id) FROM (SELECT id, b, s::char(3) AS x FROM facts) q ORDER BY id
+SELECT x FROM (SELECT max(s::char(3)) AS x, b FROM facts GROUP BY b) q ORDER BY x
+WITH q AS (SELECT b, max(s::char(3)) AS x FROM facts GROUP BY b) SELECT a.x, b.x FROM q a JOIN q b USING (b) ORDER BY 1
+SELECT max(s::char(3)) AS x FROM facts UNION SELECT min(s::char(3)) FROM facts ORDER BY 1
+SELECT max(s::char(3)) AS x FROM facts EXCEPT SELECT 'z'::char(3)
+SELECT row(s::char(3), 1)::text, ARRAY[s::char(3)]::text, to_json(s::char(3)), concat(row(s::char(3))) FROM facts WHERE id = 1
+SELECT row(NULL)::text, row(NULL, NULL)::text, row('')::text, row(' ')::text, row('NULL')::text, row(row(), row(NULL))::text
+SELECT max(row(id, s)::text), count(DISTINCT row(id, b)) FROM facts
+SELECT row(1, 2) = row(1, 2), row(1, 'a') < row(1, 'b'), row(1, NULL) IS NULL, row(NULL, NULL) IS NULL, row(1, 2) IN (row(1, 2), row(3, 4))
+SELECT array_agg(row(id, s))::text FROM (SELECT id, s FROM facts WHERE id < 3 ORDER BY id) q
+SELECT json_agg(row(id, s)), json_agg(f) FROM (SELECT id, s FROM notes ORDER BY id) f
+SELECT to_json(ARRAY[row(1, 2.50), row(2, 3.00)]), jsonb_build_array(row(1.50, 'x')), json_build_object('k', row(0.10, true, NULL))
+SELECT row(interval '1 day', '\x01'::bytea, '{"a": 1}'::json, ARRAY['a b', NULL], uuid '11111111-2222-3333-4444-555555555555', 'sad'::mood)::text
+SELECT format('%s', row(1, NULL)), concat_ws('-', row(1, 2), ARRAY[1, 2]), 'x' || row(1, 2)
+SELECT id % 2 AS m, id % 3 AS n, sum(i4), grouping(id % 2) FROM facts GROUP BY ROLLUP (m, n) HAVING grouping(id % 2) = 0 ORDER BY m, n, 3
+SELECT id % 2 AS m, count(*) FROM facts GROUP BY CUBE (m) ORDER BY grouping(id % 2), m
+SELECT upper(s) AS u, count(*) FROM facts GROUP BY ROLLUP (u) ORDER BY u NULLS LAST, 2
+SELECT date_trunc('year', d) AS y, count(*) FROM facts WHERE isfinite(d) GROUP BY ROLLUP (y) ORDER BY y
+SELECT id AS i4, count(*) FROM facts GROUP BY ROLLUP (i4) ORDER BY 1, 2
+SELECT 'x' AS k, b, count(*) FROM facts GROUP BY ROLLUP (k, b) ORDER BY 1, 2, 3
+SELECT 'x' AS k, 'x' AS l, count(*) FROM facts GROUP BY GROUPING SETS ((k), (l)) ORDER BY 1, 2
+SELECT 1 AS k, 1 + 1 AS l, count(*) FROM facts GROUP BY ROLLUP (k, l) ORDER BY 1, 2, 3
+SELECT NULL::int AS k, count(*), grouping(NULL::int) FROM facts GROUP BY ROLLUP (k) ORDER BY 3
+SELECT 'x' AS k, count(*) FROM facts WHERE false GROUP BY ROLLUP (k)
+SELECT 'x' AS k, sum(id) OVER () FROM facts GROUP BY ROLLUP (k, id) ORDER BY 1, 2
+SELECT to_char(x, '9990.999'), to_char(x, 'FM9990.999'), to_char(x, '99.9'), to_char(x, 'FM99.9'), to_char(x, 'S9999.9'), to_char(x, '9999MI'), to_char(x, 'MI9999') FROM (VALUES ('NaN'::float8), ('Infinity'), ('-Infinity'), ('1.25'), ('-0.004'), ('12345.5')) t(x)
+SELECT to_char(x, '9999PR'), to_char(x, '9,999.9'), to_char(x, '0000'), to_char(x, '000,000.00'), to_char(x, 'FM9,999,999.99'), to_char(x, 'S99'), to_char(x, '99PR') FROM (VALUES ('NaN'::float8), ('Infinity'), ('-Infinity'), ('1.25'), ('-0.004'), (NULL)) t(x)
+SELECT id, to_char(f8, '9990.99'), to_char(f4, '999') FROM facts WHERE id <> 3 ORDER BY id
+SELECT to_char(1234.5::float8, '9,999.99'), to_char(0.5::float4, '0.0'), to_char(1e15::float8, '9999999999999999'), to_char(123456.789::float8, 'FM999,999,999.00')
+SELECT to_char(1e300::float8, '9990'), to_char(1e30::float8, 'FM99')
+SELECT to_char(-0.004::numeric, '99.9'), to_char(-0.004::float8, 'S99'), to_char('-0'::float8, '9'), to_char(-0.4::float4, 'FM9'), to_char(-0.6::float8, '9PR'), to_char(NULL::float8, '9.9'), to_char(-5::int, '99MI'), to_char(0, 'FM99.9')
+SELECT '12:30:45.678'::time(1), '2024-01-01 12:30:45.678'::timestamp(0), '2024-01-01 12:30:45.678+00'::timestamptz(1), interval '1.2345 sec'::interval(2), time(0) '23:59:59.6'
+SELECT ts::timestamp(0), ts::timestamp(3), tz::timestamptz(1), c::time(2), ts::time(0) FROM facts WHERE isfinite(ts) ORDER BY id
+SELECT c::time(0), c::time(7) FROM facts ORDER BY id
+SELECT '2024-01-01 12:30:45.6789'::timestamp(3) without time zone, cast('12:00:00.55' AS time(1) without time zone), (interval '1 day 2.55 sec')::interval(1)
+SELECT octet_length('a'::char(3)), bit_length('a'::char(3)), length('a'::char(3)), char_length('a'::char(3)), octet_length(s::char(4)) FROM facts ORDER BY id
+SELECT x::timestamp(0), x::timestamp(1), x::timestamp(3), x::timestamptz(2), x::timestamp(6), x::timestamp(9) FROM (VALUES ('2024-01-01 12:30:45.678901'::timestamp), ('1999-12-31 23:59:59.5'), ('infinity'), (NULL), ('0044-03-15 12:00:00.25 BC'), ('2000-01-01')) t(x)
+SELECT x::interval(0), x::interval(2) FROM (VALUES ('1 year 2 mons -3 days 04:05:06.789'::interval), ('-00:00:01.555'), (NULL), ('0')) t(x)
+SELECT x::time(0), x::time(1), x::time(3) FROM (VALUES ('23:59:59.5'::time), ('24:00:00'), ('00:00:00.05'), (NULL)) t(x)
+SELECT max(ts::timestamp(0)), count(DISTINCT c::time(0)) FROM facts WHERE isfinite(ts)
+SELECT date_trunc('second', ts::timestamp(0)) = ts::timestamp(0) FROM facts ORDER BY id
+SELECT ts::timestamp(0) FROM facts WHERE ts::timestamp(0) > '2000-01-01' ORDER BY ts::timestamp(0), 1
+SELECT ts::timestamp(0) AS t, count(*) FROM facts GROUP BY ts::timestamp(0) ORDER BY 1
+SELECT $1::timestamp(0), $2::time(1) ;; 2024-01-01 00:00:00.7 | 10:00:00.25
+SELECT localtimestamp(0) = date_trunc('second', localtimestamp(0)), current_timestamp(0) = date_trunc('second', current_timestamp(0)), current_time(0) IS NOT NULL

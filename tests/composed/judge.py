@@ -79,15 +79,16 @@ def _cell(cell: bytes | None, kind: int) -> object:
 
 
 def _rounded(text: str, digits: int) -> object:
+    """Texts that are no numbers, or like bytes ``5e99999999`` beyond all of them, as they are."""
     try:
         number = Decimal(text)
+        if not number.is_finite():
+            return text
+        if number == 0:
+            return 0
+        return round(number, digits - 1 - number.adjusted()).normalize() if digits == 12 else _places(number)
     except InvalidOperation:
         return text
-    if not number.is_finite():
-        return text
-    if number == 0:
-        return 0
-    return round(number, digits - 1 - number.adjusted()).normalize() if digits == 12 else _places(number)
 
 
 def _places(number: Decimal) -> Decimal:

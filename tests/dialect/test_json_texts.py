@@ -9,7 +9,7 @@ import pytest
 
 from mvserver.dialect import binding
 from mvserver.errors import SqlError
-from tests.serving.world import World
+from tests.serving.world import TYPES_ID, World
 
 _DOCUMENT = (
     r'{"n":1e3,"m":1.50,"i":12,"s":"1.50","t":"x, 1e3","b":1.5e-3,"c":-12E+20,"q\"1.0":-0.0,"":"",'
@@ -99,3 +99,24 @@ def test_a_text_that_there_cannot_be_is_an_error(world: World) -> None:
         world.rows(r"""SELECT '{"n":"\ud800"}'::json ->> 'n'""")
     assert caught.value.sqlstate == "22P02"
     assert world.rows(r"""SELECT '{"n":"\\u0000"}'::json ->> 'n'""") == [(r"\u0000",)]
+
+
+@pytest.mark.parametrize(
+    ("value", "wanted"),
+    [
+        ("MAP {'a\"b': 1.50::DECIMAL(10, 2), 'c': NULL}", r'{"a\"b":1.50,"c":null}'),
+        ("MAP {0.50::DECIMAL(2, 2): [2.0::DOUBLE, 0.25]}", '{"0.50":[2,0.25]}'),
+        ("MAP {1: {'x, \"y': MAP {'z': 0.50::DECIMAL(3, 3)}, 'd': DATE '0001-01-01'}}",
+         r'{"1":{"x, \"y":{"z":0.500},"d":"0001-01-01"}}'),
+        ("[MAP {'a': 1.50::DECIMAL(10, 2)}]", '[{"a":1.50}]'),
+        ("NULL::MAP(VARCHAR, DECIMAL(10, 2))", None),
+        ("row(1.50::DECIMAL(10, 2), row('x', 2.0::FLOAT))", '{"f1":1.50,"f2":{"f1":"x","f2":2}}'),
+    ],
+)  # fmt: skip
+def test_a_document_of_a_map_or_a_row_has_postgresqls_numbers(tmp_path: Path, value: str, wanted: str | None) -> None:
+    world = World(tmp_path)
+    try:
+        world.writer.execute(f'CREATE OR REPLACE VIEW _views."{TYPES_ID}" AS SELECT {value} AS m')
+        assert world.rows("SELECT to_json(m) FROM all_types") == [(wanted,)]
+    finally:
+        world.close()

@@ -60,6 +60,16 @@ def test_texts_are_escaped() -> None:
     assert "\n" not in written(oids.TEXT, pa.array(found))
 
 
+@pytest.mark.parametrize("oid", [oids.TEXT, oids.JSON, oids.ARRAY_OF[oids.TEXT]])
+def test_a_row_is_one_line_for_whoever_splits_at_all_line_ends_of_unicode(oid: int) -> None:
+    found = 'a\x85b\u2028c\u2029d" \\ é\u2020'
+    column = pa.array([json.dumps(found, ensure_ascii=False)] if oid == oids.JSON else [found])
+    column = pa.array([[found]]) if oid == oids.ARRAY_OF[oids.TEXT] else column
+    shown = written(oid, column)
+    assert shown.splitlines() == [shown]
+    assert json.loads(shown) == ([[found]] if oid == oids.ARRAY_OF[oids.TEXT] else [found])
+
+
 def test_times_are_iso() -> None:
     at = dt.datetime(2024, 2, 29, 23, 5, 6, 500_000)
     assert json.loads(written(oids.TIMESTAMP, pa.array([at, None]))) == ["2024-02-29T23:05:06.5", None]

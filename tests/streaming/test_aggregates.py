@@ -124,6 +124,22 @@ def test_first_and_last_are_by_event_time(tmp_path: Path, partial: bool) -> None
         assert views.rows() == [("a", 7, 6, 6, 5), ("b", 2, 3, None, 2)]
 
 
+@pytest.mark.parametrize("column", ["x", "r"])
+def test_a_minus_zero_stays_one(tmp_path: Path, column: str) -> None:
+    values = f"first_value({column}) AS f, last_value({column}) AS l"
+    sql = f"SELECT k, {values} FROM events WITH ('timestamp' = 't') GROUP BY k"
+    with writer_in(tmp_path) as (database, writer):
+        views = Fed(database, writer, target(sql))
+        views.feed([{"k": "a", column: -0.0, "t": at(3)}, {"k": "a", column: 1.5, "t": at(2)}])
+        assert str(views.rows()) == "[('a', 1.5, -0.0)]"
+        views.feed(
+            [{"k": "a", column: -0.0, "t": at(1)}, {"k": "a", "t": at(0)}, {"k": "b", column: math.nan, "t": at(0)}]
+        )
+        assert str(views.rows()) == "[('a', -0.0, -0.0), ('b', nan, nan)]"
+        views.feed([{"k": "a", column: 2.0, "t": at(2)}, {"k": "c", "t": at(0)}])
+        assert str(views.rows()) == "[('a', -0.0, -0.0), ('b', nan, nan), ('c', None, None)]"
+
+
 def test_the_event_time_is_the_queries_column_or_the_records_own() -> None:
     def argument(source: str) -> str:
         program = build_program([target(f"SELECT first_value(k) AS f FROM events{source}")])

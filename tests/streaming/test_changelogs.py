@@ -63,6 +63,16 @@ def test_the_last_record_of_a_batch_counts(fed: Any) -> None:
     assert views.rows(1) == [(1,)]
 
 
+def test_a_minus_zero_stays_one_also_in_arrays_and_structures(fed: Any) -> None:
+    lasts = "SELECT k, last_value(x) AS l FROM rows GROUP BY k"
+    views = fed("SELECT id, ARRAY[x, 1.0] AS a FROM rows", "SELECT id FROM rows", lasts)
+    for x in (-0.0, 2.5, -0.0):  # the row comes, and is replaced
+        views.feed([{"id": 1, "k": "a", "x": x, "t": NOON}])
+        assert str(views.rows()) == f"[(1, [{x}, 1.0])]"
+        assert str(views.rows(2)) == f"[('a', {x})]"
+    assert views.rows(1) == [(1,)]
+
+
 def test_event_times_do_not_change_which_record_is_the_last(fed: Any) -> None:
     views = fed("SELECT id, k FROM rows")
     views.feed([{"id": 1, "k": "new", "t": NOON}])

@@ -16,10 +16,10 @@ import pytest
 from mvserver import limits, sqlstates
 from mvserver.errors import SqlError
 from mvserver.streaming.batch.evaluate import Evaluated
-from mvserver.streaming.pipeline import source_watch
+from mvserver.streaming.pipeline import attempts, source_watch
 from mvserver.streaming.pipeline.evaluated_batch import EvaluatedBatch, Share
 from mvserver.streaming.pipeline.idleness import Idleness
-from mvserver.streaming.pipeline.source_watch import SourceWatch
+from mvserver.streaming.pipeline.source_watch import SourceWatch, explained
 from mvserver.streaming.push.push_states import pushed
 from spark_sinks.base import SourceHealth
 from tests.streaming.test_windows import tumble
@@ -196,6 +196,51 @@ def test_a_round_from_a_topic_that_was_made_anew_counts_for_nothing(world: World
         world.committer._commit(EvaluatedBatch(None, [part]))
     assert first.position == {"0": 0, "1": 0}
     assert {row.query_id: row.position for row in world.writer.ledger_subscribers()}["q0"] == {"0": 0, "1": 0}
+
+
+def test_what_ended_a_generation_is_told_until_something_moves(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each attempt at a commit on a full disk is a generation that runs for a moment, over a source that is well."""
+    now, state, answer = [0.0], world.running, SourceHealth("ok", latest={"0": 2, "1": 0})
+    monkeypatch.setattr(attempts, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    world.reader.health = SimpleNamespace(look=lambda position: answer)
+    counted = SimpleNamespace(distance=lambda start, end: sum(end.values()) - sum(start.values()))
+    monkeypatch.setattr(state, "_reader", SimpleNamespace(positions=counted))
+    watch = SourceWatch(state, world.reader, interval_s=1.0, stopping=threading.Event())
+
+    def told(known: dict[str, int], seconds: float = 0.0) -> str | None:
+        now[0] += seconds
+        watch._look(1, known)
+        return state.stalled
+
+    state.stalled, state.running = "no space left", True
+    assert told({"0": 0, "1": 0}) == told({"0": 1, "1": 0}, 1.0) == "no space left"
+    assert told({"0": 2, "1": 0}) is None, "it has all that there is"
+    state.stalled = "no space left"
+    assert told({"0": 1, "1": 0}, attempts.LASTED_S) is None, "it has gone on for long"
+    state.running = False
+    state.running, state.stalled = True, "no space left"
+    assert told({"0": 1, "1": 0}) == "no space left"
+    answer = SourceHealth("stalled", "no answer")
+    assert told({"0": 1, "1": 0}) == "no answer"
+    answer = SourceHealth("ok", latest={"0": 2, "1": 0})
+    assert told({"0": 1, "1": 0}) is None, "the source itself was silent, and speaks again"
+
+
+def test_a_disk_that_spark_cannot_write_to_is_no_failure_of_the_source() -> None:
+    text = "[STREAM_FAILED] Query [id = 1] terminated with exception: java.io.IOException: No space left on device"
+    reader: Any = SimpleNamespace(health=SimpleNamespace(explain_failure=lambda error, position: error))
+    full, other = Exception(text), Exception("java.io.IOException: no such file")
+    found = explained(reader, full, {})
+    assert isinstance(found, SqlError)
+    assert (found.sqlstate, found.message, found.detail) == (
+        "53100", "the files of Spark cannot be written", "No space left on device.",
+    )  # fmt: skip
+    read_only = explained(reader, Exception("java.io.FileNotFoundException: /d/x (Read-only file system)"), {})
+    assert isinstance(read_only, SqlError)
+    assert read_only.sqlstate == "58030"
+    assert explained(reader, other, {}) is other
+    own = SqlError("53100", "a file of the store", detail="No space left on device.")
+    assert explained(reader, own, {}) is own
 
 
 def test_a_source_that_does_not_answer_has_no_idle_partitions(world: World, monkeypatch: pytest.MonkeyPatch) -> None:

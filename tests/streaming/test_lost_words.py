@@ -16,6 +16,7 @@ from pyspark.errors.exceptions.captured import AnalysisException, StreamingQuery
 from mvserver.errors import SqlError, words_of
 from mvserver.observability import LineFormatter
 from mvserver.streaming.pipeline import filler
+from mvserver.streaming.pipeline.attempts import Reading
 from mvserver.streaming.pipeline.filler import Filler
 from mvserver.streaming.pipeline.pipeline import Pipeline, PipelineServices
 from mvserver.streaming.pipeline.running_state import RunningState
@@ -199,6 +200,28 @@ def test_a_look_that_cannot_be_written_down_is_not_the_last(tmp_path: Path) -> N
         stopping.set()
         thread.join(WITHIN_S)
     assert pipeline_state.stalled == "no space left on device"
+
+
+def test_a_query_that_writes_is_stalled_until_it_has_written_all() -> None:
+    """Each attempt at a sink that takes nothing runs for a moment, over a source that is well."""
+    query, answer = object.__new__(SinkQuery), SourceHealth("ok", latest={"at": 5})
+    query._failure, query._silence, query._latest, query._position = None, None, None, {"at": 1}
+    query._reading, query._stalled = Reading(), "no space left"
+    query._reader = cast(Any, SimpleNamespace(
+        health=SimpleNamespace(look=lambda position: answer),
+        positions=SimpleNamespace(distance=lambda start, end: end["at"] - start["at"]),
+    ))  # fmt: skip
+    query._set_running(True)
+    query._look({"at": 1})
+    assert query._stalled == "no space left"
+    query._look({"at": 5})
+    assert query._stalled is None
+    answer = SourceHealth("stalled", "no answer")
+    query._look({"at": 1})
+    assert query._stalled == "no answer"
+    answer = SourceHealth("ok", latest={"at": 5})
+    query._look({"at": 1})
+    assert query._stalled is None
 
 
 @LOST

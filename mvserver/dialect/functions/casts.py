@@ -120,6 +120,8 @@ def _adapted(cast: exp.Cast, facts: SessionFacts) -> exp.Expr:
         first = exp.Anonymous(this="left", expressions=[cast.copy(), exp.Literal.number(1)])
         first.meta[SHOWN_AS] = (oids.CHAR, -1)
         return first
+    if name in _ROUNDING and plain and target.expressions and not is_array:
+        return _of_precision(cast, name)
     if alias is not None and (not plain or name in ("jsonb", "name", "char", "varchar", "bpchar")):
         if plain and name in ("char", "varchar", "bpchar") and (target.expressions or name == "char"):
             if is_array:
@@ -133,6 +135,32 @@ def _adapted(cast: exp.Cast, facts: SessionFacts) -> exp.Expr:
         if name in _CHARACTER_OIDS and not is_array:
             cast.meta[SHOWN_AS] = (_CHARACTER_OIDS[name], -1)
     return cast
+
+
+_ROUNDING = {
+    "time": "_time_rounded", "timestamp": "_timestamp_rounded", "timestampntz": "_timestamp_rounded",
+    "timestamptz": "_timestamptz_rounded", "interval": "_interval_rounded",
+}  # fmt: skip
+"""By the types that may say how many digits the fraction of their second has."""
+_SECOND_DIGITS_MAX = 6
+
+
+def _of_precision(cast: exp.Cast, kind: str) -> exp.Expr:
+    """``x::timestamp(0)``; DuckDB's own have other meanings."""
+    sizes = [size.this if isinstance(size, exp.DataTypeParam) else size for size in cast.to.expressions]
+    if len(sizes) != 1 or not (isinstance(sizes[0], exp.Literal) and _is_length(sizes[0])):
+        return cast
+    whole = cast.copy()
+    whole.to.set("expressions", None)
+    return rounded_time(whole, kind, int(sizes[0].name))
+
+
+def rounded_time(value: exp.Expr, kind: str, digits: int) -> exp.Expr:
+    """A value of one of the types of ``_ROUNDING`` to so many digits of its second's fraction."""
+    if digits >= _SECOND_DIGITS_MAX:
+        return value
+    scale = exp.Literal.number(10 ** (_SECOND_DIGITS_MAX - digits))
+    return exp.Anonymous(this=_ROUNDING[kind], expressions=[value, scale])
 
 
 def _types_by_name(cast: exp.Cast, facts: SessionFacts) -> exp.Expr:

@@ -7,7 +7,7 @@ Inside a query such values are texts; the blanks at the end of a char(n) count n
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
@@ -27,14 +27,16 @@ _HEADER = 4  # what PostgreSQL adds to the length in a modifier
 
 @dataclass(frozen=True)
 class _Text:
-    """A type, and how many characters it is declared with; UNKNOWN of a constant."""
+    """A type, how many characters it is declared with, and to how many its values are filled with blanks; UNKNOWN of a
+    constant."""
 
     oid: int
     length: int | None = None
+    width: int | None = None
 
     @property
     def is_blank_padded(self) -> bool:
-        return self.oid == oids.BPCHAR and self.length is not None
+        return self.width is not None
 
     @property
     def shown_as(self) -> tuple[int, int]:
@@ -46,9 +48,10 @@ _TEXT, _UNKNOWN = _Text(oids.TEXT), _Text(oids.UNKNOWN)
 
 def show(tree: exp.Expr) -> None:
     """In place, while casts are as they were written."""
-    for call in interrupts.asking(list(tree.find_all(*_SHOWING))):
-        for part in call.expressions:
-            _pad(part)
+    for call in interrupts.asking(list(tree.find_all(*_SHOWING, exp.Anonymous))):
+        if isinstance(call, _SHOWING) or call.name.lower() == "octet_length":
+            for part in call.expressions:
+                _pad(part)
     _show_columns(tree)
 
 
@@ -61,7 +64,7 @@ def _show_columns(tree: exp.Expr) -> None:
     sorted_distinct = bool(tree.args.get("distinct") and tree.args.get("order"))
     for item in list(tree.expressions):
         value = item.unalias()
-        if sorted_distinct and isinstance(value, exp.Column):
+        if sorted_distinct and (isinstance(value, exp.Column) or _handed_on(value) is not None):
             continue  # what a DISTINCT is sorted by must stay as it is
         found = _type(value)
         if found.oid not in _CHARACTER:
@@ -84,7 +87,7 @@ def _pad(value: exp.Expr) -> None:
     if isinstance(bare, exp.Cast):
         bare.meta[PADDED] = True
     else:
-        value.replace(_padded(value, found.length or 1))
+        value.replace(_padded(value, found.width or 1))
 
 
 def _padded(value: exp.Expr, length: int) -> exp.Expr:
@@ -101,10 +104,10 @@ def _shown(item: exp.Expr, value: exp.Expr, found: _Text, select: exp.Select) ->
         return value
     if found.oid != oids.BPCHAR:
         return value
-    lengths = {each.length for each in _typed(value) if each.oid == oids.BPCHAR}
+    widths = {each.width for each in _typed(value) if each.oid == oids.BPCHAR}
     typed = {each.oid for each in _typed(value)}
-    if len(lengths) == 1 and typed == {oids.BPCHAR} and None not in lengths and not _has_constant(value):
-        return _padded_item(item, value, lengths.pop() or 1)
+    if len(widths) == 1 and typed == {oids.BPCHAR} and None not in widths and not _has_constant(value):
+        return _padded_item(item, value, widths.pop() or 1)
     if isinstance(value.unnest(), exp.Case | exp.Coalesce) and not _is_grouped(select):
         _pad_parts(value)
         return value
@@ -187,7 +190,7 @@ def _show_sets(tree: exp.SetOperation) -> None:
             for item in [side.expressions[at] for side in sides]:
                 own = _type(item)
                 if own.is_blank_padded:
-                    _padded_item(item, item.unalias(), own.length or 1)
+                    _padded_item(item, item.unalias(), own.width or 1)
         known = found.oid in _CHARACTER and (all_kept or not _lacks_blanks(found, sides, at))
         shown.append(found.shown_as if known else None)
     tree.meta[SHOWN_COLUMNS] = shown
@@ -246,6 +249,10 @@ def _type(node: exp.Expr, depth: int = 0, known: dict[int, _Text] | None = None)
     if isinstance(bare, exp.Nullif):
         first, other = (_type(part, depth + 1, known) for part in (bare.this, bare.expression))
         return first if first.oid == oids.BPCHAR and other.oid in (oids.BPCHAR, oids.UNKNOWN) else _TEXT
+    handed = _handed_on(bare)
+    if handed is not None:
+        found = _type(handed, depth + 1, known)
+        return replace(found, length=None) if found.oid == oids.BPCHAR else _TEXT
     values = _values(bare)
     if not values:
         return _TEXT
@@ -262,13 +269,17 @@ def _of_cast(cast: exp.Cast) -> _Text:
     if oid is None:
         return _TEXT
     length = character_length(cast.to) if oid != oids.NAME else None
-    return _Text(oid, 1 if length is None and cast.to.this == exp.DType.CHAR else length)
+    length = 1 if length is None and cast.to.this == exp.DType.CHAR else length
+    return _Text(oid, length, length if oid == oids.BPCHAR else None)
 
 
 def _common(types: Sequence[_Text]) -> _Text:
     """The length is lost where one of them has another."""
     oid = signatures.common_type([each.oid for each in types]) or oids.TEXT
-    return types[0] if set(types) == {types[0]} and types[0] != _UNKNOWN else _Text(oid)
+    if set(types) == {types[0]} and types[0] != _UNKNOWN:
+        return types[0]
+    widths = {each.width for each in types}
+    return _Text(oid, None, widths.pop() if len(widths) == 1 else None)
 
 
 def _values(node: exp.Expr) -> Sequence[exp.Expr]:
@@ -279,9 +290,32 @@ def _values(node: exp.Expr) -> Sequence[exp.Expr]:
     return [node.this, *node.expressions] if isinstance(node, exp.Coalesce | exp.Greatest | exp.Least) else ()
 
 
+_HANDING_ON = (
+    exp.Max, exp.Min, exp.FirstValue, exp.LastValue, exp.NthValue, exp.Lag, exp.Lead, exp.Mode, exp.PercentileDisc,
+)  # fmt: skip
+
+
+def _handed_on(node: exp.Expr) -> exp.Expr | None:
+    """Of an aggregate or window function whose result is one of the values that it is given, what they are; its result
+    is a char without a length, with the blanks of the value."""
+    call, ordered = node, None
+    while isinstance(call, exp.Filter | exp.Window | exp.WithinGroup):
+        ordered = call.expression if isinstance(call, exp.WithinGroup) else ordered
+        call = call.this
+    if not isinstance(call, _HANDING_ON) or call.args.get("default") is not None:
+        return None
+    if ordered is not None:
+        keys = [key.this for key in ordered.find_all(exp.Ordered)]
+        return keys[0] if len(keys) == 1 else None
+    return call.this if isinstance(call.this, exp.Expr) else None
+
+
 def _typed(node: exp.Expr) -> list[_Text]:
     """The types of the values that have one."""
     bare = node.unnest()
+    handed = _handed_on(bare)
+    if handed is not None:
+        return _typed(handed)
     values = _values(bare)
     if values:
         return [found for value in values for found in _typed(value)]
@@ -292,6 +326,9 @@ def _typed(node: exp.Expr) -> list[_Text]:
 def _has_constant(node: exp.Expr) -> bool:
     """Whether a value may be a constant, which gets no blanks."""
     bare = node.unnest()
+    handed = _handed_on(bare)
+    if handed is not None:
+        return _has_constant(handed)
     if values := _values(bare):
         return any(map(_has_constant, values))
     return isinstance(bare, exp.Literal | exp.Parameter)

@@ -10,7 +10,7 @@ from sqlglot import exp
 from mvserver import sqlstates
 from mvserver.dialect.functions import json_operators, regular_expressions, to_char
 from mvserver.dialect.functions.bytea_texts import hexadecimal
-from mvserver.dialect.functions.casts import SHOWN_AS
+from mvserver.dialect.functions.casts import SHOWN_AS, rounded_time
 from mvserver.dialect.functions.checked_functions import edged, is_null
 from mvserver.dialect.functions.from_text import from_text
 from mvserver.dialect.functions.intervals import make_interval
@@ -85,12 +85,19 @@ def adapt_function(node: exp.Expr, facts: SessionFacts) -> exp.Expr | None:
     if isinstance(node, exp.Sqrt | exp.Ln | exp.Log):
         return _defined(node)
     if isinstance(node, exp.CurrentTimestamp):
-        return exp.Anonymous(this="_now", expressions=[])
+        return _to_digits(node, exp.Anonymous(this="_now", expressions=[]), "timestamptz")
     if isinstance(node, exp.CurrentDate):
         return exp.cast(exp.Anonymous(this="_now", expressions=[]), "DATE", dialect="duckdb")
     if isinstance(node, exp.Localtimestamp):
-        return exp.cast(exp.Anonymous(this="_now", expressions=[]), "TIMESTAMP", dialect="duckdb")
+        local = exp.cast(exp.Anonymous(this="_now", expressions=[]), "TIMESTAMP", dialect="duckdb")
+        return _to_digits(node, local, "timestamp")
     return None
+
+
+def _to_digits(node: exp.Expr, now: exp.Expr, kind: str) -> exp.Expr:
+    """``current_timestamp(0)``: with so many digits of the second's fraction."""
+    digits = node.this
+    return rounded_time(now, kind, int(digits.name)) if isinstance(digits, exp.Literal) and digits.is_int else now
 
 
 _NAMES = frozenset({

@@ -11,19 +11,13 @@ from collections.abc import Callable, Sequence
 
 from sqlglot import exp
 
-from mvserver.dialect.typing.duck_types import is_fraction
+from mvserver.dialect.typing.duck_types import fields_of, is_fraction
 from mvserver.sql.pull_parser import CALLED
 
 _MACROS = {
-    exp.DType.DATE: "_time_out",
-    exp.DType.TIMESTAMP: "_json_timestamp",
-    exp.DType.TIMESTAMPNTZ: "_json_timestamp",
-    exp.DType.TIMESTAMPTZ: "_json_timestamptz",
-    exp.DType.DOUBLE: "_json_float8",
-    exp.DType.FLOAT: "_json_float4",
-    exp.DType.VARBINARY: "_bytea_out",
-    exp.DType.INTERVAL: "_interval_out",
-}
+    "DATE": "_time_out", "TIMESTAMP": "_json_timestamp", "TIMESTAMP WITH TIME ZONE": "_json_timestamptz",
+    "DOUBLE": "_json_float8", "FLOAT": "_json_float4", "BLOB": "_bytea_out", "INTERVAL": "_interval_out",
+}  # fmt: skip
 _WORDS = ("TIMESTAMP", "DOUBLE", "FLOAT", "BLOB", "INTERVAL", "DECIMAL", "JSON", "DATE")
 """Of DuckDB's types that have another form there."""
 _OF_VALUE = frozenset({"to_json", "to_jsonb", "array_to_json"})
@@ -49,7 +43,7 @@ def rewritten(node: exp.Expr, type_of: TypeOf) -> exp.Expr | None:
         kind = type_of(value)
         if kind == "JSON" or not any(word in kind for word in _WORDS):
             return None
-        return _json(_text(value, _built(kind), 0))
+        return _json(_text(value, kind, 0))
     spaced = not str(node.meta.get(CALLED, ("jsonb",))[0]).startswith("jsonb")
     members = [_member(part, type_of) for part in node.expressions]
     if name == "json_array":
@@ -68,22 +62,17 @@ def _collected(array: exp.Expr, type_of: TypeOf) -> exp.Expr:
     item = exp.to_identifier("_item", quoted=True)
     each = exp.Column(this=item.copy())
     element = kind.removesuffix("[]")
-    shown = _text(each, _built(element), 0) if kind else _as_text(_call("to_json", each))
-    texts = exp.Anonymous(this="list_transform", expressions=[array.copy(), exp.Lambda(this=shown, expressions=[item])])
-    apart = element.startswith("STRUCT(") or element.endswith("]")
+    shown = _text(each, element, 0) if kind else _as_text(_call("to_json", each))
+    texts = _each(array, item, shown)
+    apart = element.startswith(("STRUCT(", "TUPLE(")) or element.endswith("]")
     return _json(_call("_json_rows_text" if apart else "_json_items_text", texts))
-
-
-def _built(kind: str) -> exp.DataType:
-    """Rows without names are printed in another way than they are read."""
-    return exp.DataType.build(kind.replace("TUPLE(", "STRUCT("), dialect="duckdb")
 
 
 def _member(value: exp.Expr, type_of: TypeOf) -> exp.Expr:
     """Its text; that of NULL is a word."""
     kind = type_of(value)
     if kind and any(word in kind for word in _WORDS):
-        shown = _text(value, _built(kind), 0)
+        shown = _text(value, kind, 0)
     else:
         shown = _as_text(_call("to_json", value))
     return exp.Coalesce(this=shown, expressions=[exp.Literal.string("null")])
@@ -95,39 +84,49 @@ def _key(key: exp.Expr) -> exp.Expr:
     return _call("_json_member_key", exp.cast(key.copy(), "TEXT", dialect="duckdb"))
 
 
-def _text(value: exp.Expr, kind: exp.DataType, depth: int) -> exp.Expr:
+def _text(value: exp.Expr, kind: str, depth: int) -> exp.Expr:
     """The document's text; NULL of NULL."""
-    if kind.this in (exp.DType.DECIMAL, exp.DType.JSON):
-        return _call("_fraction_out", value) if is_fraction(kind.sql("duckdb")) else _as_text(value)
-    if kind.this in (exp.DType.DOUBLE, exp.DType.FLOAT):
-        return _as_text(_call(_MACROS[kind.this], value))  # a document already: ``to_json`` writes 1e+16 with its zeros
-    if kind.this in _MACROS:
-        return _as_text(_call("to_json", _call(_MACROS[kind.this], value)))
-    if kind.this in (exp.DType.ARRAY, exp.DType.LIST):
+    if kind == "JSON" or (kind.startswith("DECIMAL(") and kind.endswith(")")):
+        return _call("_fraction_out", value) if is_fraction(kind) else _as_text(value)
+    if kind in ("DOUBLE", "FLOAT"):
+        return _as_text(_call(_MACROS[kind], value))  # a document already: ``to_json`` writes 1e+16 with its zeros
+    if kind in _MACROS:
+        return _as_text(_call("to_json", _call(_MACROS[kind], value)))
+    if kind.endswith("]"):
         item = exp.to_identifier(f"_item{depth}", quoted=True)
-        shown = _text(exp.Column(this=item.copy()), kind.expressions[0], depth + 1)
+        shown = _text(exp.Column(this=item.copy()), kind[: kind.rindex("[")], depth + 1)
         each = exp.Coalesce(this=shown, expressions=[exp.Literal.string("null")])
-        texts = exp.Anonymous(
-            this="list_transform", expressions=[value.copy(), exp.Lambda(this=each, expressions=[item])]
-        )
-        return _call("_json_list_text", texts)
-    if kind.this == exp.DType.STRUCT:
+        return _call("_json_list_text", _each(value, item, each))
+    if kind.startswith(("STRUCT(", "TUPLE(")):
         return _fields(value, kind, depth)
+    if kind.startswith("MAP("):
+        return _members(value, kind, depth)
     return _as_text(_call("to_json", value))
 
 
-def _fields(value: exp.Expr, kind: exp.DataType, depth: int) -> exp.Expr:
+def _each(values: exp.Expr, item: exp.Identifier, shown: exp.Expr) -> exp.Expr:
+    return exp.Anonymous(this="list_transform", expressions=[values.copy(), exp.Lambda(this=shown, expressions=[item])])
+
+
+def _fields(value: exp.Expr, kind: str, depth: int) -> exp.Expr:
     made: list[exp.Expr] = []
-    for at, field in enumerate(kind.expressions, start=1):
-        named = isinstance(field, exp.ColumnDef)
-        place = exp.Literal.string(field.name) if named else exp.Literal.number(at)
-        found = _call("struct_extract" if named else "struct_extract_at", value, place)
-        inner = field.args["kind"] if named else field
+    for at, (name, inner) in enumerate(fields_of(kind), start=1):
+        found = _call("struct_extract_at", value, exp.Literal.number(at))
         shown = exp.Coalesce(this=_text(found, inner, depth), expressions=[exp.Literal.string("null")])
-        name = exp.Literal.string(json.dumps(field.name if named else f"f{at}", ensure_ascii=False) + ":")
-        made.append(exp.DPipe(this=name, expression=shown))
+        key = exp.Literal.string(json.dumps(name or f"f{at}", ensure_ascii=False) + ":")
+        made.append(exp.DPipe(this=key, expression=shown))
     absent = exp.If(this=exp.Is(this=value.copy(), expression=exp.Null()), true=exp.Null())
     return exp.Case(ifs=[absent], default=_concatenated("{", ",", made, "}"))
+
+
+def _members(value: exp.Expr, kind: str, depth: int) -> exp.Expr:
+    """Of a map."""
+    (_, key_kind), (_, value_kind) = fields_of(kind)
+    item = exp.to_identifier(f"_item{depth}", quoted=True)
+    key, member = (_call("struct_extract_at", exp.Column(this=item.copy()), exp.Literal.number(at)) for at in (1, 2))
+    shown = exp.Coalesce(this=_text(member, value_kind, depth + 1), expressions=[exp.Literal.string("null")])
+    pair = exp.DPipe(this=_call("_json_map_key", _text(key, key_kind, depth + 1)), expression=shown)
+    return _call("_json_map_text", _each(_call("map_entries", value), item, pair))
 
 
 def _concatenated(opening: str, comma: str, parts: Sequence[exp.Expr], closing: str) -> exp.Expr:

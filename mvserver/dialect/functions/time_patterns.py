@@ -48,8 +48,9 @@ def tokens(pattern: str) -> list[Token]:
             at = end + 1
             continue
         start = at
-        fill = True
+        fill, translated = True, False
         while pattern[at : at + 2] in ("FM", "fm", "TM", "tm"):
+            translated = translated or pattern[at : at + 2] in ("TM", "tm")
             fill = fill and pattern[at : at + 2] in ("TM", "tm")
             at += 2
         name = next((token for token in _BY_LENGTH if pattern.startswith(token, at)), None)
@@ -59,6 +60,7 @@ def tokens(pattern: str) -> list[Token]:
                 at += 1
             continue
         at += len(name)
+        fill = fill and not (translated and name.upper() in ("MONTH", "DAY"))  # names in words of one's own are bare
         ordinal = ""
         if pattern[at : at + 2] in ("TH", "th") and _TOKENS[name] not in _NO_ORDINAL:
             ordinal = pattern[at : at + 2]

@@ -337,29 +337,54 @@ def number_text(value: exp.Expr, pattern: str, *, exact: bool = True) -> exp.Exp
     fill = not (match["fill"] or match["fill2"])
     zeros = len(digits) - digits.index("0") if "0" in digits else 0  # digits that are shown even as leading zeros
     sign = (match["sign"] or match["end"] or "").upper()
-    rounded = value.copy() if exact else call("printf", _text(f"%.{len(fraction)}f"), value.copy())
+    rounded = value.copy() if exact else _rounded_float(value, len(digits), len(fraction))
     # not exp.cast: it takes one cast to DECIMAL for as good as another
     scaled = exp.Cast(this=rounded, to=exp.DataType.build(f"DECIMAL(38, {len(fraction)})", dialect="duckdb"))
     shown = call("_picture_digits", scaled, _number(len(digits)), _number(zeros), exp.Boolean(this=bool(fraction)))
     groups = [len(_DIGITS.findall(part)) for part in re.split(r"[,G]", whole)]
-    if len(groups) > 1:
-        shown = call("_picture_groups", shown, _text(_splitter(groups)), _text(_group_text(groups)))
-    shown = call(
-        "_picture",
+    body = (
         scaled.copy(),
-        shown,
+        _grouped(shown, groups),
         _number(len(fraction)),
         _number(fraction.rfind("0") + 1),  # digits behind the point that FM keeps
         exp.Boolean(this=match["point"] is not None),
         exp.Boolean(this=fill),
-        _text(f"{sign} first" if match["sign"] and sign == "MI" else f"{sign} last" if match["end"] else sign),
     )
+    signs = _text(f"{sign} first" if match["sign"] and sign == "MI" else f"{sign} last" if match["end"] else sign)
+    if exact:
+        shown = call("_picture", *body, signs)
+    else:  # what is rounded to 0 keeps its sign
+        negative = call("signbit", value.copy())
+        shown = call("_picture_sign", call("_picture_body", *body), negative, exp.Boolean(this=fill), signs)
+    if not exact and len(digits) >= len(_NAN):
+        whole_nan = _grouped(_text(_NAN.rjust(zeros, "0").rjust(len(digits))), groups)
+        nan = call("_picture_sign", whole_nan, exp.false(), exp.Boolean(this=fill), signs.copy())
+        shown = exp.Paren(this=exp.Case(ifs=[exp.If(this=call("isnan", value.copy()), true=nan)], default=shown))
     parts = [
         *([_text(_unquoted(match["before"]))] if match["before"] else []),
         shown,
         *([_text(_unquoted(match["after"]))] if match["after"] else []),
     ]
     return _joined(parts)
+
+
+_NAN = "NaN"
+
+
+def _rounded_float(value: exp.Expr, digits: int, fraction: int) -> exp.Expr:
+    """By its decimal notation. What has more digits than the pattern, as infinity has, stays too large, and so is what
+    is no number where its name has no place."""
+    large = exp.cast(_text(f"1e{digits + 1}"), "DOUBLE", dialect="duckdb")
+    within = exp.LTE(this=exp.Abs(this=value.copy()), expression=large.copy())
+    shown = call("printf", _text(f"%.{fraction}f"), value.copy())
+    beyond = exp.If(this=exp.Not(this=within), true=exp.cast(large, "TEXT", dialect="duckdb"))
+    return exp.Paren(this=exp.Case(ifs=[beyond], default=shown))
+
+
+def _grouped(shown: exp.Expr, groups: list[int]) -> exp.Expr:
+    if len(groups) < 2:
+        return shown
+    return call("_picture_groups", shown, _text(_splitter(groups)), _text(_group_text(groups)))
 
 
 _GROUPS_MAX = 9  # RE2 has nine back references

@@ -82,8 +82,10 @@ def _alike(node: exp.Expr) -> Sequence[Sequence[exp.Expr | None]]:
         return list(zip(*rows, strict=False))
     if isinstance(node, exp.ExplodingGenerateSeries):
         return [(node.args["start"], node.args["end"])]
-    if isinstance(node, exp.Anonymous) and node.name == "_array_cat":
+    if isinstance(node, exp.Anonymous) and node.name in ("_array_cat", "_contains_all"):
         return [node.expressions]
+    if isinstance(node, exp.ArrayOverlaps):
+        return [(node.this, node.expression)]
     if isinstance(node, exp.Case):
         branches = node.args["ifs"]
         tested = [(node.this, *(branch.this for branch in branches))] if node.this is not None else []

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
@@ -111,6 +113,30 @@ def is_fraction(duck: str) -> bool:
     """Whether it is a numeric without digits before its point, of which DuckDB's texts have none: ``.50``."""
     decimal = _DECIMAL.match(duck)
     return decimal is not None and decimal[1] == decimal[2]
+
+
+def fields_of(duck: str) -> Sequence[tuple[str, str]]:
+    """Names and types of what a STRUCT, a TUPLE (without names) or a MAP (``key``, ``value``) is made of."""
+    inner = duck[duck.index("(") + 1 : -1]
+    ends, depth = [], 0
+    for mark in _MARK.finditer(inner):
+        depth += {"(": 1, ")": -1}.get(mark[0], 0)
+        if mark[0] == "," and not depth:
+            ends.append(mark.start())
+    parts = [inner[a + 1 : b].strip() for a, b in itertools.pairwise([-1, *ends, len(inner)])]
+    if duck.startswith("MAP("):
+        return list(zip(("key", "value"), parts, strict=True))
+    return [_field(part) for part in parts] if duck.startswith("STRUCT(") else [("", part) for part in parts]
+
+
+_MARK = re.compile(r""""(?:[^"]|"")*"|'(?:[^']|'')*'|[(),]""")
+_FIELD = re.compile(r"""(?:"((?:[^"]|"")*)"|(\S+)) (.*)""", re.S)
+
+
+def _field(part: str) -> tuple[str, str]:
+    found = _FIELD.fullmatch(part)
+    assert found is not None, part  # noqa: S101 - as DuckDB prints it
+    return (found[2] if found[1] is None else found[1].replace('""', '"')), found[3]
 
 
 def _is_written_here(duck: str) -> bool:

@@ -5,7 +5,7 @@ What DuckDB lets pass there is an answer to a question that nobody meant, or an 
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import groupby, islice
 
@@ -162,7 +162,7 @@ class OperandChecks:
         for key in ("order", "group"):
             listed = select.args[key].expressions if select.args.get(key) is not None else []
             keys = [each.this if isinstance(each, exp.Ordered) else each for each in listed]
-            clauses += [each for each in keys if not isinstance(each.unnest(), exp.Column)]
+            clauses += [each for key in keys for each in _grouped_by(key) if not isinstance(each.unnest(), exp.Column)]
         if not aliases or not clauses or select.find_ancestor(exp.Select) is not None:
             return
         for column in (column for clause in clauses for column in clause.find_all(exp.Column)):
@@ -250,6 +250,15 @@ class OperandChecks:
 
 def _select_of(part: exp.Expr) -> exp.Expr | None:
     return part.find_ancestor(exp.Select)
+
+
+def _grouped_by(key: exp.Expr) -> Iterator[exp.Expr]:
+    """The expressions of ROLLUP, CUBE and GROUPING SETS, in which a bare name means what it means alone."""
+    if not isinstance(key, exp.GroupingSets | exp.Rollup | exp.Cube | exp.Tuple):
+        yield key
+        return
+    for each in key.expressions:
+        yield from _grouped_by(each)
 
 
 def _scope(part: exp.Expr) -> int:

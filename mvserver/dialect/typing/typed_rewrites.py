@@ -40,8 +40,8 @@ from mvserver.dialect.typing import (
     row_values,
     small_integers,
 )
-from mvserver.dialect.typing.duck_types import is_fraction
 from mvserver.dialect.typing.operand_rules import NO_FUNCTION
+from mvserver.dialect.typing.value_texts import text_of
 from mvserver.errors import SqlError
 
 _DECIMAL = re.compile(r"^DECIMAL\((\d+),\s*(\d+)\)$")
@@ -57,14 +57,6 @@ _READ = {
 }  # fmt: skip
 """Macros that read a text strictly, by the type."""
 _CLOCKS = (exp.DType.TIME, exp.DType.INTERVAL)
-_TEXT_OF: dict[str, str] = {
-    "DOUBLE": "_float8_out", "FLOAT": "_float4_out", "INTERVAL": "_interval_out", "BLOB": "_bytea_out",
-    "DATE": "_time_out", "TIMESTAMP": "_time_out", "TIMESTAMP WITH TIME ZONE": "_instant_out",
-    "DOUBLE[]": "_float8_array_out", "FLOAT[]": "_float4_array_out", "BOOLEAN[]": "_bool_array_out",
-    "BLOB[]": "_bytea_array_out", "INTERVAL[]": "_interval_array_out",
-    "DATE[]": "_time_array_out", "TIMESTAMP[]": "_time_array_out", "TIMESTAMP WITH TIME ZONE[]": "_instant_array_out",
-}  # fmt: skip
-"""Macros that write a value of DuckDB's type as PostgreSQL does."""
 
 _QUOTING = ("_quote_literal", "_quote_nullable")
 _MARKS = ("_to_char", "_contains_all")
@@ -440,40 +432,6 @@ def _joined_bytes(operands: Sequence[exp.Expr], kinds: Sequence[str], node: exp.
 
 def _is_constant(node: exp.Expr) -> bool:
     return isinstance(node.unnest(), exp.Literal | exp.Parameter | exp.Null)
-
-
-def text_of(value: exp.Expr, kind: str) -> exp.Expr | None:
-    """The value as PostgreSQL writes it, where DuckDB writes it in another way."""
-    macro = _text_macro(kind)
-    if macro is not None:
-        return call(macro, value.copy())
-    depth = (len(kind) - len(kind.rstrip("[]"))) // 2
-    if depth > 1 and kind.endswith("]"):
-        return _nested_text(value.copy(), kind, depth)
-    if depth:
-        return call("_array_out", value.copy())
-    return None
-
-
-def _text_macro(kind: str) -> str | None:
-    if is_fraction(kind.removesuffix("[]")):
-        return "_fraction_array_out" if kind.endswith("[]") else "_fraction_out"
-    return _TEXT_OF.get(kind)
-
-
-def _nested_text(value: exp.Expr, kind: str, depth: int) -> exp.Expr:
-    """``{{1,2},{3,4}}``: the innermost arrays by their own macro, the others joined."""
-    if depth == 1:
-        return call(_text_macro(f"{kind.rstrip('[]')}[]") or "_array_out", value)
-    row = exp.to_identifier(f"_row{depth}", quoted=True)
-    inner = _nested_text(exp.Column(this=row.copy()), kind, depth - 1)
-    rows = call("list_transform", value, exp.Lambda(this=inner, expressions=[row]))
-    joined = call("array_to_string", rows, exp.Literal.string(","))
-    return exp.Paren(
-        this=exp.DPipe(
-            this=exp.DPipe(this=exp.Literal.string("{"), expression=joined), expression=exp.Literal.string("}")
-        )
-    )
 
 
 def _first_year(operand: exp.Expr, years: int, first: int) -> exp.Expr:

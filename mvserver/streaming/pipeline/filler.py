@@ -22,6 +22,7 @@ from mvserver.streaming.pipeline.evaluator import BatchEvaluator
 from mvserver.streaming.pipeline.generation import round_end
 from mvserver.streaming.pipeline.rounds import RoundSize
 from mvserver.streaming.pipeline.running_state import RunningState
+from mvserver.streaming.pipeline.source_watch import explained
 from mvserver.streaming.pipeline.subscribers import Subscriber
 from mvserver.streaming.spark.batch_watch import BatchUnwanted
 from mvserver.streaming.spark.guard import Range, SparkGuard, Unguarded
@@ -204,7 +205,7 @@ class Filler:
             for subscriber in group:
                 subscriber.claimed = subscriber.position
                 subscriber.left_by_round = None
-        cause = self._reader.health.explain_failure(error, group[0].position)
+        cause = explained(self._reader, error, group[0].position)
         if not smaller and not lost:
             _log.warning("filling %s failed: %s", [s.query_id for s in group], words_of(cause))
         lasts = isinstance(cause, SqlError) and cause.sqlstate == sqlstates.OBJECT_NOT_IN_PREREQUISITE_STATE

@@ -33,7 +33,7 @@ from mvserver.streaming.pipeline.generation import run_batches
 from mvserver.streaming.pipeline.log_batches import LogBatches
 from mvserver.streaming.pipeline.partition_watermarks import close_idle
 from mvserver.streaming.pipeline.running_state import RunningState
-from mvserver.streaming.pipeline.source_watch import SourceWatch, health_of
+from mvserver.streaming.pipeline.source_watch import SourceWatch, explained, health_of
 from mvserver.streaming.pipeline.subscribers import Subscriber
 from mvserver.streaming.spark.batch_watch import BatchUnwanted
 from mvserver.streaming.spark.guard import Range, SparkGuard, Unguarded
@@ -421,7 +421,7 @@ class Pipeline:
         known = self._state.known_position()
         if known is None:
             return
-        cause = self.reader.health.explain_failure(self._state.error or error, known)
+        cause = explained(self.reader, self._state.error or error, known)
         health = health_of(self.reader, known)
         _log.warning("pipeline %s stopped: %s (source %s: %s)", self.id, cause, health.state, health.cause)
         with self._state.lock:

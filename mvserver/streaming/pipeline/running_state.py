@@ -11,6 +11,7 @@ from functools import partial
 
 from mvserver import sqlstates
 from mvserver.errors import SqlError
+from mvserver.streaming.pipeline.attempts import Reading
 from mvserver.streaming.pipeline.batch_size import BatchSize
 from mvserver.streaming.pipeline.subscribers import Rate, Subscriber
 from mvserver.streaming.spark.batch_watch import BatchOverran
@@ -53,7 +54,7 @@ class RunningState:
         self.silence: str | None = None  # as the source's last look at itself said it
         self.latest: Position | None = None
         self.latest_at: float | None = None  # when the source was asked that, by time.monotonic
-        self.running = False
+        self._reading = Reading()
         self.last_batch_at: float | None = None  # when the last live batch was taken, by time.monotonic
         self.awaited: list[Position | None] = []  # ends that somebody waits for; None: it is not known yet
         self.rate = Rate()  # of the records that are committed, each counted once however many views it is for
@@ -66,6 +67,23 @@ class RunningState:
     @property
     def records_max(self) -> int:
         return self._size.records_max
+
+    @property
+    def running(self) -> bool:
+        """Whether a generation reads the source."""
+        return self._reading.running
+
+    @running.setter
+    def running(self, running: bool) -> None:
+        self._reading.running = running
+
+    def has_recovered(self, position: Position, latest: Position | None) -> bool:
+        """Whether what ended the generation before is over, of a source that is well and ends at ``latest``."""
+        if not self.running:
+            return False
+        return self._reading.has_recovered(
+            None if latest is None else self._reader.positions.distance(position, latest)
+        )
 
     def all(self) -> Sequence[Subscriber]:
         with self.lock:

@@ -16,6 +16,7 @@ from mvserver.errors import SqlError, words_of
 from mvserver.streaming.pipeline.running_state import RunningState
 from mvserver.streaming.pipeline.source_observations import SourceObservations
 from mvserver.streaming.pipeline.subscribers import Subscriber
+from mvserver.streaming.spark.errors import unwritten
 from spark_sinks.base import Position, SourceHealth, SourceReader
 
 _log = logging.getLogger(__name__)
@@ -30,6 +31,11 @@ def health_of(reader: SourceReader, position: Position) -> SourceHealth:
     except Exception as error:  # noqa: BLE001 - shown as the pipeline's state, and asked again
         _log.exception("a source could not be looked at")
         return SourceHealth("stalled", f"{type(error).__name__}: {words_of(error)}")
+
+
+def explained(reader: SourceReader, error: BaseException, position: Position) -> Exception:
+    """What the reading ended of: the disk, where Spark could not write to it, or as the source puts it."""
+    return unwritten(error) or reader.health.explain_failure(error, position)
 
 
 class SourceWatch:
@@ -110,11 +116,12 @@ class SourceWatch:
             if health.latest is not None or health.state == "failed":
                 self._state.latest = health.latest  # of a source that has failed the former end means nothing
                 self._state.latest_at = began_at
+            was_silent = self._state.silence is not None and self._state.silence == self._state.stalled
             self._state.silence = health.cause if health.state == "stalled" else None
             if health.state == "stalled":
                 self._state.stalled = health.cause
             elif health.state == "ok":
-                if self._state.running:
+                if self._state.running and (was_silent or self._state.has_recovered(known, health.latest)):
                     self._state.stalled = None
                 self._confirm(number, began, health)
             self._state.changed.notify_all()

@@ -22,12 +22,12 @@ from mvserver.errors import SqlError, words_of
 from mvserver.streaming.api import QueryState, QueryStatus
 from mvserver.streaming.batch.evaluate import SchemasWanted, check_schemas, make_known
 from mvserver.streaming.batch.rejected import rejected_rows
-from mvserver.streaming.pipeline.attempts import attempts
+from mvserver.streaming.pipeline.attempts import Reading, attempts
 from mvserver.streaming.pipeline.batch_size import BatchSize
 from mvserver.streaming.pipeline.evaluator import can_be_smaller, known_schemas, limit_s
 from mvserver.streaming.pipeline.generation import run_batches
 from mvserver.streaming.pipeline.pipeline import PipelineServices
-from mvserver.streaming.pipeline.source_watch import health_of
+from mvserver.streaming.pipeline.source_watch import explained, health_of
 from mvserver.streaming.pipeline.subscribers import Member, Rate, obstacle_of, stands_for
 from mvserver.streaming.queries.outgoing import BatchForm, Evaluation, WritingBatches
 from mvserver.streaming.spark.batch_watch import BatchOverran, BatchTooLarge, BatchUnwanted, Bound, run_watched
@@ -71,7 +71,8 @@ class SinkQuery:
         self._position: Position | None = None
         self._latest: Position | None = None
         self._generation = 0
-        self._running = False
+        self._reading = Reading()
+        self._silence: str | None = None  # as the source's last look at itself said it
         self._size = BatchSize(min(services.records_per_trigger, form.pace.rows_max or services.records_per_trigger))
         self._failure: str | None = None
         self._stalled: str | None = None
@@ -218,7 +219,7 @@ class SinkQuery:
         return time.monotonic() - self._written_at > _RENEW_S
 
     def _set_running(self, running: bool) -> None:
-        self._running = running
+        self._reading.running = running
 
     def _write(
         self,
@@ -349,7 +350,7 @@ class SinkQuery:
             if health.state == "failed":
                 self._failure = health.cause
             else:
-                self._stalled = health.cause or words_of(self._reader.health.explain_failure(error, self._position))
+                self._stalled = health.cause or words_of(explained(self._reader, error, self._position))
         _log.warning("query %s stopped: %s", self._query.id, self._failure or self._stalled)
 
     def _watch(self) -> None:
@@ -368,13 +369,18 @@ class SinkQuery:
     def _look(self, position: Position) -> None:
         health = health_of(self._reader, position)
         self._latest = health.latest or self._latest
+        was_silent = self._silence is not None and self._silence == self._stalled
+        self._silence = health.cause if health.state == "stalled" else None
         if health.state == "failed":
             if self._position is not None and encode(self._position) == encode(position):  # else it has read on since
                 self._failure = self._failure or health.cause
         elif health.state == "stalled":
             self._stalled = health.cause
-        elif self._running:
-            self._stalled = None
+        elif self._reading.running:
+            latest = health.latest
+            left = None if latest is None else self._reader.positions.distance(position, latest)
+            if was_silent or self._reading.has_recovered(left):
+                self._stalled = None
 
     def _release(self) -> None:
         """What the sink has is durable."""
@@ -419,4 +425,4 @@ class SinkQuery:
             return QueryState.STALLED, spark.interruption
         if self._stalled is not None:
             return QueryState.STALLED, self._stalled
-        return (QueryState.RUNNING if self._running else QueryState.STARTING), None
+        return (QueryState.RUNNING if self._reading.running else QueryState.STARTING), None

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from pyspark.errors import PySparkException
 
 from mvserver import sqlstates
@@ -34,6 +36,27 @@ def error_line(error: BaseException) -> str:
     """Its first line, at most 500 characters of it."""
     first = next((line for line in words_of(error).splitlines() if line.strip()), type(error).__name__)
     return first.strip()[:500]
+
+
+def unwritten(error: BaseException) -> SqlError | None:
+    """Where a disk took nothing of what Spark keeps (checkpoints, shuffled rows): no source or query is to blame."""
+    if isinstance(error, SqlError):
+        return None
+    found = _UNWRITTEN.search(words_of(error))
+    if found is None:
+        return None
+    full = found[1] in _FULL
+    return SqlError(
+        sqlstates.DISK_FULL if full else sqlstates.IO_ERROR,
+        "the files of Spark cannot be written",
+        detail=f"{found[1]}.",
+        hint=f"{'Free space on' if full else 'Look after'} the disk of the data directory. The queries go on when it "
+        "takes what is written.",
+    )
+
+
+_FULL = ("No space left on device", "Disk quota exceeded")
+_UNWRITTEN = re.compile(r"Exception: [^\n]*(No space left on device|Disk quota exceeded|Read-only file system)")
 
 
 def is_too_large(error: BaseException) -> bool:

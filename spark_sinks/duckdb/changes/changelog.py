@@ -236,10 +236,20 @@ def _replace_rows(cursor: duckdb.DuckDBPyConnection, rows: KeyedRows, changes: p
         same = _equal(rows.identity)
         cursor.execute(f"DELETE FROM {qualified(rows.table)} AS r USING {CHANGES} AS c WHERE {same} AND NOT c.passes")
     if passing:
-        columns = ", ".join(rows.stored)
-        cursor.execute(
-            f"INSERT OR REPLACE INTO {qualified(rows.table)} ({columns}) SELECT {columns} FROM {CHANGES} WHERE passes"
-        )
+        cursor.execute(_replacing(qualified(rows.table), rows.identity, rows.stored, f"{CHANGES} WHERE passes"))
+
+
+def _replacing(table: str, identity: Sequence[str], columns: Sequence[str], source: str) -> str:
+    """Rows that take the place of those with the same identity. ``INSERT OR REPLACE`` would make 0 of a -0 within an
+    array or a structure."""
+    same = " AND ".join(f"t.{name} = s.{name}" for name in identity)
+    others = ", ".join(f"{name} = s.{name}" for name in columns if name not in identity)
+    names, given = ", ".join(columns), ", ".join(f"s.{name}" for name in columns)
+    return (
+        f"MERGE INTO {table} AS t USING (SELECT {names} FROM {source}) AS s ON {same} "
+        f"WHEN MATCHED THEN {f'UPDATE SET {others}' if others else 'DO NOTHING'} "
+        f"WHEN NOT MATCHED THEN INSERT ({names}) VALUES ({given})"
+    )
 
 
 def _equal(columns: Sequence[str]) -> str:
@@ -307,13 +317,14 @@ def _compute_anew(cursor: duckdb.DuckDBPyConnection, register: Register, state: 
     main = qualified(groups.table)
     if not keys:
         register(_ANEW, cursor.sql(_contributed(state)).to_arrow_table())
-        cursor.execute(f"INSERT OR REPLACE INTO {main} (k, {names}) SELECT k, {names} FROM {_ANEW}")
+        cursor.execute(_replacing(main, ("k",), ("k", *(name for name, _ in groups.state_columns)), _ANEW))
         return
     changed = ", ".join(f"{key} AS k{i}" for i, key in enumerate(keys))
     register(_GROUPS, cursor.sql(f"SELECT DISTINCT {changed} FROM {_SIGNED}").to_arrow_table())
     register(_ANEW, cursor.sql(_contributed(state)).to_arrow_table())
     whole, partly = (with_nulls(groups.keys, nulls) for nulls in (False, True))
-    cursor.execute(f"INSERT OR REPLACE INTO {main} ({names}) SELECT {names} FROM {_ANEW} WHERE {whole}")
+    stored = (*groups.keys, *(name for name, _ in groups.state_columns))
+    cursor.execute(_replacing(main, groups.keys, stored, f"{_ANEW} WHERE {whole}"))
     gone = " AND ".join(f"t.{key} = g.{key}" for key in groups.keys)
     still = " AND ".join(f"a.{key} = g.{key}" for key in groups.keys)
     cursor.execute(

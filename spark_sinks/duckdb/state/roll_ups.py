@@ -3,12 +3,13 @@ group alike, in one query."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 from spark_sinks.duckdb.state import value_tables
-from spark_sinks.duckdb.state.state import Measure, StateMeasure, UpsertState, is_count
+from spark_sinks.duckdb.state.state import Measure, StateMeasure, UpsertState, has_nested_floats, is_count
 
 
 @dataclass(frozen=True)
@@ -128,7 +129,7 @@ def rolled(index: int, measure: StateMeasure, given: MeasureInput, own: str = ""
                 (f"{column}_mean", f"avg({once}{a}::DOUBLE){own}"),
                 (f"{column}_m2", f"var_pop({once}{a}::DOUBLE){own} * count({once}{a}){own}"),
             ]
-        return [(column, f"{measure.kind.value}({a}){own}")]
+        return [(column, _extreme(measure, a, own))]
     if measure.kind is Measure.COUNT:
         return [(column, _added_counts(given.partial[0], own))]
     if measure.kind is Measure.MOMENTS:
@@ -141,7 +142,26 @@ def rolled(index: int, measure: StateMeasure, given: MeasureInput, own: str = ""
         ]
     if measure.kind is Measure.SUM:
         return [(column, f"(sum({given.partial[0]}){own})::{measure.type}")]
-    return [(column, f"{measure.kind.value}({given.partial[0]}){own}")]
+    return [(column, _extreme(measure, given.partial[0], own))]
+
+
+def _extreme(measure: StateMeasure, value: str, own: str) -> str:
+    """The least or the greatest; of a structure or an array the value itself, since its sort key has no -0."""
+    pick = measure.kind.value
+    if not has_nested_floats(measure.type):
+        return f"{pick}({value}){own}"
+    timed = _TIMED_NUMBER.fullmatch(measure.type)
+    if timed is None:
+        order = "ASC" if measure.kind is Measure.MIN else "DESC"
+        return f"(list({value} ORDER BY {value} {order} NULLS LAST){own})[1]"
+    signed = f"{{'t': {value}.t, 'v': {value}.v, 'z': signbit({value}.v)}}"
+    found = f"{pick}(CASE WHEN {value} IS NOT NULL THEN {signed} END){own}"
+    time, number, minus = (f"struct_extract({found}, '{name}')" for name in "tvz")
+    number = f"CASE WHEN {number} = 0 AND {minus} THEN '-0'::{timed[1]} ELSE {number} END"
+    return f"CASE WHEN {found} IS NOT NULL THEN {{'t': {time}, 'v': {number}}} END"
+
+
+_TIMED_NUMBER = re.compile(r"STRUCT\(t BIGINT, v (DOUBLE|FLOAT|REAL)\)")
 
 
 def _added_counts(column: str, own: str) -> str:

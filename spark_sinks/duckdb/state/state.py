@@ -12,6 +12,7 @@ of DISTINCT values takes in the values that are new to their group, as their val
 from __future__ import annotations
 
 import enum
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
@@ -322,11 +323,20 @@ def merged_columns(state: UpsertState, new: Mapping[str, str], prefix: str = "")
             add(f"m{i}", f"{old} + {value}")
         elif measure.kind is Measure.SUM:
             add(f"m{i}", f"coalesce({old} + {value}, {old}, {value})")
+        elif has_nested_floats(measure.type):
+            sign = "<" if measure.kind is Measure.MIN else ">"
+            add(f"m{i}", f"CASE WHEN {old} IS NULL OR {value} {sign} {old} THEN {value} ELSE {old} END")
         elif measure.kind is Measure.MIN:
             add(f"m{i}", f"least({old}, {value})")  # least and greatest skip NULL
         else:
             add(f"m{i}", f"greatest({old}, {value})")
     return found
+
+
+def has_nested_floats(duck: str) -> bool:
+    """Whether it is a structure or an array with floating-point numbers in it. What DuckDB does with such values by
+    their sort keys makes 0 of a -0: ``min``, ``greatest``, ``first``, ``INSERT OR REPLACE``."""
+    return ("(" in duck or "[" in duck) and re.search(r"\b(DOUBLE|FLOAT|REAL)\b", duck) is not None
 
 
 Sides = tuple[str, str]  # of a column, in the row that is there and in the new one
