@@ -80,6 +80,7 @@ class Cluster:
         self.store = store
         self._options = options
         self._timeout_s = timeout_s
+        self._patience_s = 2 * timeout_s + _FUTURE_GRACE_S
         self._lock = threading.Lock()
         self._client: AdminClient | None = None
         self._connection_error: str | None = None
@@ -228,6 +229,7 @@ class Cluster:
             )
             for which, isolation in wanted
         ]
+        concurrent.futures.wait([future for each in asked for future in each.values()], self._patience_s)
         return [{place.partition: self._result(future).offset for place, future in each.items()} for each in asked]
 
     def _request(self, topic: str | None, future: concurrent.futures.Future[Any]) -> Any:
@@ -238,7 +240,7 @@ class Cluster:
 
     def _result(self, future: concurrent.futures.Future[Any]) -> Any:
         try:
-            result = future.result(2 * self._timeout_s + _FUTURE_GRACE_S)
+            result = future.result(self._patience_s)
         except TimeoutError as error:
             raise could_not_connect(self.store, self.connection_error() or "The request had no answer") from error
         self._connection_error = None

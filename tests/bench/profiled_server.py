@@ -107,9 +107,9 @@ def observe(times: Times) -> None:
 
     def noted(run: LiveRun, batches: Sequence[pa.RecordBatch]) -> None:
         now = time.time()
-        stamps = pa.chunked_array([batch.column(TIME) for batch in batches]).cast(pa.timestamp("us", "UTC"))
-        micros = stamps.cast(pa.int64())
-        if len(micros):
+        if batches:
+            stamps = pa.chunked_array([batch.column(TIME) for batch in batches]).cast(pa.timestamp("us", "UTC"))
+            micros = stamps.cast(pa.int64())
             times.facts.update(
                 rows=len(micros),
                 oldest_ms=now * 1000 - pc.min(micros).as_py() / 1000,

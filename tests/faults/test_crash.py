@@ -19,7 +19,7 @@ from tests.faults.live import STREAM, Clicks, LiveServer, check_views, create_vi
 pytestmark = [pytest.mark.spark, pytest.mark.kafka]
 
 EACH_CHANGE = {  # where a kill falls, and what happens to Spark's files then
-    "after rows": "last entries gone",
+    "after rows": "old copy back",
     "after commit": "whole checkpoint gone",
 }
 NIGHT = {
@@ -27,6 +27,7 @@ NIGHT = {
     "before begin": "nothing",
     "after ledger": "old copy back",
     "before spark commit": "last entries gone",
+    "after rows": "last entries gone",
 }
 
 

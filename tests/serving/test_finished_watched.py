@@ -182,6 +182,17 @@ def test_kept_rows_over_changelogs_follow_without_being_read(
         _follow(kept, changes.feed, _changes)
 
 
+def test_a_zero_that_becomes_minus_zero(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are equal, so it is no change that a history would tell."""
+    with _of_groups(tmp_path, "SELECT k, max(x) * min(i) AS x FROM events GROUP BY k", monkeypatch) as (kept, feed):
+        feed([{"k": "a", "i": 1, "x": 0.0}])
+        kept.watch()
+        plan = kept.keep()
+        feed([{"k": "a", "i": -5, "x": 0.0}])
+        until(lambda: kept.kept.knows(plan))
+        assert kept.rows == kept.of_duckdb == ["('a', -0.0)"]
+
+
 def test_a_row_that_goes_for_its_condition_and_comes_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     sql = "SELECT k, sum(i) AS s FROM events GROUP BY k HAVING sum(i) < 5"
     with _of_groups(tmp_path, sql, monkeypatch) as (kept, feed):

@@ -44,6 +44,7 @@ def test_taking_rows_is_replacing_them() -> None:
         assert others is not None
         assert mine[0] == others[0] == sorted(key[0] for key in taking.rows)
         assert set(mine[1]) == set(others[1]) == taking.rows.keys()
+        assert all(key[1] is each[1] for key, each in taking.rows.items())  # one object, counted once
     taking.give_up()
     assert budgets[0].taken == 0
 

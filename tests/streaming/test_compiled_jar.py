@@ -76,8 +76,9 @@ def test_another_spark_makes_it_anew(tmp_path: Path, monkeypatch: pytest.MonkeyP
         lambda data: bytes(len(data)),
         lambda data: data.replace(b"One is", b"One if", 1),
         lambda data: b"",
+        lambda data: data.replace(b"PK\x01\x02\x14\x03\x14", b"PK\x01\x02\x14\x03\x54"),
     ],
-    ids=["cut", "zeros", "a changed class", "empty"],
+    ids=["cut", "zeros", "a changed class", "empty", "another version of zip"],
 )
 def test_a_damaged_one_is_made_anew(tmp_path: Path, damage: Callable[[bytes], bytes]) -> None:
     jar, jvm = tmp_path / JAR, Jvm()

@@ -13,6 +13,7 @@ import pytest
 
 from mvserver import moments
 from mvserver.errors import SqlError
+from mvserver.streaming.pipeline.awaited_ends import AwaitedEnds
 from mvserver.streaming.pipeline.running_state import RunningState
 from mvserver.streaming.pipeline.source_observations import LOOKS_MAX, SourceObservations
 from mvserver.streaming.pipeline.source_watch import SourceWatch
@@ -255,13 +256,26 @@ def test_a_pipeline_knows_the_ends_that_are_waited_for(sources: Callable[..., So
     waited: list[bool] = []
     reader = threading.Thread(target=lambda: waited.append(ends.wait(LONG_S)))
     reader.start()
-    assert source.wait(lambda: source.state.awaited == [at(7)], LONG_S)
+    assert source.wait(lambda: source.state.awaited.known() == [at(7)], LONG_S)
     source.commit(view, 5)
-    assert source.state.awaited == [at(7)]
+    assert source.state.awaited.known() == [at(7)]
     source.commit(view, 7)
     reader.join(LONG_S)
     assert waited == [True]
     assert not source.state.awaited
+
+
+def test_waiters_that_one_look_has_answered_wait_for_one_end() -> None:
+    ends, end = AwaitedEnds(), at(7)
+    for each in (end, None, end, at(9)):
+        ends.add(each)
+    assert ends.known() == [end, at(9)]
+    ends.remove(end)
+    assert ends.known() == [at(9), end]
+    ends.remove(end)
+    ends.remove(None)
+    assert ends.known() == [at(9)]
+    assert ends
 
 
 def test_what_is_said_of_views_that_lag(sources: Callable[..., Source]) -> None:

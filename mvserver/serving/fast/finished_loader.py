@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from operator import itemgetter
 from typing import Any
@@ -55,9 +55,9 @@ class Source:
         keys = (changed,) if isinstance(changed, pa.Table) else changed.keys
         return all(each.num_columns == len(self.key_types) for each in keys)
 
-    def rows_now(self, changes: Sequence[Change]) -> dict[Any, Row | None] | None:
+    def rows_now(self, changes: Sequence[Change], before: Mapping[Any, Row]) -> dict[Any, Row | None] | None:
         """What the rows are now that have changed, by their keys, None of one that is gone. None where they were not
-        told."""
+        told: so it may be where a number of a row that was there ``before`` goes from 0 to -0, which are equal."""
         key_of, found = itemgetter(*range(len(self.key_types))), dict[Any, Row | None]()
         for each in changes:
             if isinstance(each, RowsNow):
@@ -70,10 +70,13 @@ class Source:
                 shown = table.select(columns)
                 if tuple(shown.schema.types) != self.types:
                     return None
-                rows = zip(*(column.to_pylist() for column in shown.columns), strict=True)
-                for op, row in zip(table.column("op").to_pylist(), rows, strict=True):
+                for op, row in zip(table.column("op").to_pylist(), _rows(shown), strict=True):
                     if op != OLD_OF_UPDATE:
                         found[key_of(row)] = None if op == GONE else row
+            if floats := [at for at, kind in enumerate(self.types) if pa.types.is_floating(kind)]:
+                untold = {key_of(row) for table in each.keys for row in _rows(table)} - found.keys()
+                if any(row[at] == 0 for row in map(before.get, untold) if row is not None for at in floats):
+                    return None
         return found
 
     def keys_of(self, changed: Change) -> Sequence[pa.Table]:
@@ -86,6 +89,10 @@ class Source:
         columns = zip(*(row[:width] for row in changed.rows), strict=True) if changed.rows else [()] * width
         arrays = [pa.array(column, kind) for column, kind in zip(columns, self.types[:width], strict=True)]
         return (pa.table(arrays, names=[f"g{at}" for at in range(width)]),)
+
+
+def _rows(table: pa.Table) -> Iterator[Row]:
+    return zip(*(column.to_pylist() for column in table.columns), strict=True)
 
 
 class Loader:

@@ -252,7 +252,7 @@ class KeptViews:
         if view is None or kept.busy or kept.pending:
             return False
         try:
-            now = kept.source.rows_now(changes)
+            now = kept.source.rows_now(changes, view.rows)
             if now is None:
                 return False
             rows = [row for row in now.values() if row is not None]

@@ -129,6 +129,7 @@ class FinishedView:
             before = kept.get(key)
             if before is not None:
                 changed.append(key)
+                taken[key] = before[:first] + row[first:]  # the rows, indexes and orders have one object for a key
                 for new, old in zip(row[first:], before[first:], strict=True):
                     if not (type(new) is type(old) is int and (new | old) >> _SHORT_BITS == 0):
                         growth += _value_weight(new) - _value_weight(old)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import pyarrow as pa
@@ -128,36 +129,31 @@ class LiveRun:
         """The rows that have come when the pause behind the last commit is over, and no other pipeline commits. The
         pause ends where somebody waits for records, and these are there."""
         admitted: list[pa.RecordBatch] = []
-        while not self._services.ended():
-            patience_s = PATIENCE_S if self._services.state.awaited else 0.0
-            left_s = min(POLL_S, self._pause.left_s(time.monotonic() - patience_s))
-            if left_s <= 0:
-                break
-            if not self._services.state.wait(self._is_awaited, left_s):
+        committed = self._services.reader.positions.partitions(self._position)
+        awaited = partial(self._awaited, committed)
+        while not self._services.ended() and (left_s := self._left_s()) > 0:
+            if not self._services.state.wait(lambda: bool(awaited()), left_s):
                 continue
             admitted += self._taken(server)
-            if self._has_awaited():
+            if any(_has_come(end, self._passage.places) for end in awaited()):
                 break
             time.sleep(min(left_s, TAKE_S))  # tasks that have rows at any time are not asked without end
-            server.poll(left_s)
+            server.poll(self._left_s())
         self._services.committer.await_writer(POLL_S)
         server.poll(0)  # what other tasks have then comes along
         return admitted + self._taken(server)
 
-    def _awaited(self) -> list[Mapping[str, int]]:
+    def _left_s(self) -> float:
+        """Of the pause; it is longer where somebody waits."""
+        patience_s = PATIENCE_S if self._services.state.awaited else 0.0
+        return min(POLL_S, self._pause.left_s(time.monotonic() - patience_s))
+
+    def _awaited(self, committed: Mapping[str, int]) -> list[Mapping[str, int]]:
         """The ends of partitions that somebody waits for, and that are not committed."""
-        partitions, state = self._services.reader.positions.partitions, self._services.state
-        committed = partitions(self._position)
-        with state.lock:
-            known = [partitions(end) for end in state.awaited if end is not None]
-        return [end for end in known if not _has_come(end, committed)]
-
-    def _is_awaited(self) -> bool:
-        return bool(self._awaited())
-
-    def _has_awaited(self) -> bool:
-        """Whether all that one of them waits for is there."""
-        return any(_has_come(end, self._passage.places) for end in self._awaited())
+        with self._services.state.lock:
+            known = self._services.state.awaited.known()
+        ends = map(self._services.reader.positions.partitions, known)
+        return [end for end in ends if not _has_come(end, committed)]
 
     def _taken(self, server: RowServer) -> list[pa.RecordBatch]:
         if not server.ready:

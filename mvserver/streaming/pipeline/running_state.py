@@ -12,6 +12,7 @@ from functools import partial
 from mvserver import sqlstates
 from mvserver.errors import SqlError
 from mvserver.streaming.pipeline.attempts import Reading
+from mvserver.streaming.pipeline.awaited_ends import AwaitedEnds
 from mvserver.streaming.pipeline.batch_size import BatchSize
 from mvserver.streaming.pipeline.subscribers import Rate, Subscriber
 from mvserver.streaming.spark.batch_watch import BatchOverran
@@ -56,7 +57,7 @@ class RunningState:
         self.latest_at: float | None = None  # when the source was asked that, by time.monotonic
         self._reading = Reading()
         self.last_batch_at: float | None = None  # when the last live batch was taken, by time.monotonic
-        self.awaited: list[Position | None] = []  # ends that somebody waits for; None: it is not known yet
+        self.awaited = AwaitedEnds()
         self.rate = Rate()  # of the records that are committed, each counted once however many views it is for
         self._size = BatchSize(records_max)
         self._reader = reader
@@ -132,7 +133,7 @@ class RunningState:
     def awaiting(self, end: Position | None) -> Iterator[None]:
         """Somebody waits until all before ``end`` is committed; None: he waits to learn the end first."""
         with self.lock:
-            self.awaited.append(end)
+            self.awaited.add(end)
             self.changed.notify_all()
         try:
             yield
