@@ -134,6 +134,13 @@ def test_what_cannot_be_bound_once_is_refused_before_duckdb_sees_it(
     assert caught.value.sqlstate == "54001"
 
 
+def test_an_array_is_not_repeated(world: World) -> None:
+    """As in PostgreSQL. Each level of ``array_fill`` in itself would multiply what DuckDB computes while it plans."""
+    with pytest.raises(SqlError) as caught:
+        _rows(world, f"SELECT {'array_fill(' * LEVELS}1{', ARRAY[1000])' * LEVELS}")
+    assert caught.value.sqlstate == "42704"
+
+
 def test_an_operand_of_between_is_computed_as_postgresql_does(world: World) -> None:
     """Also where it is large enough to be bound once."""
     large = f"greatest({', '.join(['(g BETWEEN 1 AND 2)::int'] * 700)})"

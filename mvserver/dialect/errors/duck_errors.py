@@ -333,6 +333,10 @@ _RULES: tuple[_Rule, ...] = (
         r"(?P<text>array_fill of several dimensions is not supported)",
         lambda m: SqlError(sqlstates.FEATURE_NOT_SUPPORTED, m["text"], hint="Write ARRAY[array_fill(...), ...]."),
     ),
+    _rule(
+        r"(?P<text>could not find array type for the type of an array)",
+        lambda m: SqlError(sqlstates.UNDEFINED_OBJECT, m["text"], hint="array_fill repeats a value that is no array."),
+    ),
     _rule(r"requested length too large", lambda _: too_large(limits.REPEATED_TEXT_BYTES_MAX)),
     _rule(
         r"(?P<text>\".*\" is out of range for type (?:double precision|real))",

@@ -18,6 +18,7 @@ ARRAYS = (
     function("array_fill", "2", "(anyelement, integer[]) → anyarray", "array constructor with value, in one dimension",
         example("array_fill(7, ARRAY[3])", "{7,7,7}"),
         macro="(v, d) AS CASE WHEN len(d) > 1 THEN error('array_fill of several dimensions is not supported') "
+        "WHEN contains(typeof(v), '[') THEN error('could not find array type for the type of an array') "
         "ELSE list_transform(generate_series(1, {system}.fn._series_end(1, d[1], 1, "
         f"{SERIES_ITEMS_OF_ROW_MAX})), lambda i: v) END"),
     function("array_length", "2", "(anyarray, integer) → integer", "array length",
