@@ -24,7 +24,6 @@ from mvserver.sql import types as t
 from mvserver.sql.names import DRAWN_INTEGER
 from mvserver.sql.types import SqlType
 
-
 _NOW = Drawn(t.TIMESTAMP_LTZ, "now() of the row", f"timestamp_micros({drawn.MOMENT}())")
 _MOMENTS: Mapping[str, SqlType] = {
     **dict.fromkeys(
@@ -143,8 +142,8 @@ def _refused(spelled: str, position: int | None) -> SqlError:
         sqlstates.FEATURE_NOT_SUPPORTED,
         f"{spelled} is not supported in a continuous query that keeps, groups or joins rows",
         detail="A record that is read again would give another row than the one that is kept.",
-        hint="The present time and chance may be in the select list and WHERE of CREATE STREAM ... AS and INSERT INTO a "
-        "stream or a table without a key, over one stream and without groups. Else use a column of the record, or "
+        hint="The present time and chance may be in the select list and WHERE of CREATE STREAM ... AS and INSERT INTO "
+        "a stream or a table without a key, over one stream and without groups. Else use a column of the record, or "
         "rowtime().",
         position=position,
     )

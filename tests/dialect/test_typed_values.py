@@ -6,6 +6,7 @@ from datetime import datetime, time
 
 import pytest
 
+from mvserver.errors import SqlError
 from mvserver.types import oids
 from tests.serving.world import World
 
@@ -75,3 +76,16 @@ def test_to_char_of_chance_shows_one_draw(world: World) -> None:
         ("  +.5",), ("+11.0",), ("-10.0",),
     ]  # fmt: skip
     assert "_drawn" not in world.plan("SELECT to_char(1.5 + g, '9.9') FROM generate_series(1, 2) s(g)").sql
+
+
+def test_a_row_of_all_columns_has_them_for_its_fields(world: World) -> None:
+    rows = "(SELECT 1 AS a, 2.5::float8 AS b) t"
+    assert _rows(world, f"SELECT row(t.*)::text AS t, row(t.*) IS NULL AS n FROM {rows}") == [("(1,2.5)", False)]
+    assert _rows(world, f"SELECT row(t.*) = row(1, 2.5) AS e FROM {rows}") == [(True,)]
+
+
+@pytest.mark.parametrize("row", ["row(t.*, 3)", "row(0, t.*)", "(t.*, 3)", "row(u.*)"])
+def test_all_columns_beside_other_fields_are_refused(world: World, row: str) -> None:
+    with pytest.raises(SqlError, match=r"[tu]\.\* in a row, beside other fields or of an outer join") as caught:
+        world.plan(f"SELECT {row}::text FROM (SELECT 1 AS a, 2 AS b) t LEFT JOIN (SELECT 1 AS c) u ON false")
+    assert caught.value.sqlstate == "0A000"

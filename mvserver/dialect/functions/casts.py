@@ -212,7 +212,7 @@ _NO_TYPE = re.compile(r'"NULL"(?=[\[,)]|$)')  # not the name of a field, which a
 
 
 def constant_of(literal: exp.Literal, kind: str) -> exp.Expr:
-    """A text that is a value of DuckDB's type ``kind`` because of its place. What is only NULL has none, and is text."""
+    """A text that is a value of DuckDB's type ``kind`` because of its place; where that is none yet, a text."""
     kind = _NO_TYPE.sub("VARCHAR", kind)
     if kind.endswith("[]"):
         array = array_literal(literal)

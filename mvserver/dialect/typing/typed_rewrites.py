@@ -29,10 +29,10 @@ from mvserver.dialect.functions import (
 )
 from mvserver.dialect.functions.arrays import array_literal
 from mvserver.dialect.functions.to_char import call
+from mvserver.dialect.functions.volatile import draws
 from mvserver.dialect.growth import Growth
 from mvserver.dialect.marks import PERIODS
 from mvserver.dialect.probes import innermost, type_parameters, types_in
-from mvserver.dialect.functions.volatile import draws
 from mvserver.dialect.typing import (
     constant_operands,
     exact_columns,
