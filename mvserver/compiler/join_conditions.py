@@ -131,7 +131,8 @@ def over_side(key: Expression, outputs: tuple[Output, ...]) -> Expression:
     sources = {output.name: output.expression for output in outputs}
 
     def change(node: Expression) -> Expression:
-        is_column = isinstance(node, ColumnReference) and not isinstance(node, Drawn)
-        return sources[node.name] if is_column else with_children(node, change)
+        if isinstance(node, ColumnReference) and not isinstance(node, Drawn):
+            return sources[node.name]
+        return with_children(node, change)
 
     return normalized_key(change(key))

@@ -85,7 +85,7 @@ def drawn_call(name: str, arguments: Sequence[Expression], position: int | None,
         return _NOW if _MOMENTS[name] == _NOW.type else Cast(_MOMENTS[name], _NOW)
     if name == DRAWN_INTEGER:
         # where the call is written; a rewrite may repeat it
-        made = Drawn(t.INTEGER, f"random integer of the row, {place}", f"{drawn.INTEGER}()")
+        made = Drawn(t.INTEGER, f"random integer of the row, {place!r}", f"{drawn.INTEGER}()")
     else:
         known.chances += 1
         type_, text = _CHANCES[name]
