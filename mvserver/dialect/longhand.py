@@ -56,6 +56,11 @@ def _row_of_all(row: exp.Expr, column: exp.Column) -> None:
             hint="Write its columns one by one.",
         )
     row.replace(whole)
+    item: exp.Expr = whole
+    while isinstance(item.parent, exp.Cast | exp.Paren):
+        item = item.parent
+    if isinstance(item.parent, exp.Select) and item.arg_key == "expressions":
+        item.replace(exp.alias_(item.copy(), "row", quoted=True))  # which has the call's name
 
 
 def _may_be_missing(row: exp.Column, place: exp.Expr) -> bool:

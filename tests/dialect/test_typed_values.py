@@ -82,6 +82,24 @@ def test_a_row_of_all_columns_has_them_for_its_fields(world: World) -> None:
     rows = "(SELECT 1 AS a, 2.5::float8 AS b) t"
     assert _rows(world, f"SELECT row(t.*)::text AS t, row(t.*) IS NULL AS n FROM {rows}") == [("(1,2.5)", False)]
     assert _rows(world, f"SELECT row(t.*) = row(1, 2.5) AS e FROM {rows}") == [(True,)]
+    assert [field.name for field in world.plan(f"SELECT row(t.*)::text, row(t.*), t::text FROM {rows}").fields] == [
+        "row", "row", "t",
+    ]  # fmt: skip
+
+
+def test_the_row_of_a_sub_query_is_read_once(world: World) -> None:
+    row = "(SELECT t FROM (SELECT g, g + 0.5::float8 AS f, g > 1 AS b) t WHERE visits > 0)"
+    text = f"SELECT {row}::text AS t FROM visits, generate_series(1, 2) s(g) WHERE visits = 1"
+    assert world.plan(text).sql.lower().count("> 0") == 1
+    assert _rows(world, f"{text} ORDER BY 1") == [("(1,1.5,f)",), ("(2,2.5,t)",)]
+
+
+def test_fields_that_are_sub_queries_are_values(world: World) -> None:
+    none, two = "(SELECT 1.5::float8 WHERE false)", "(SELECT g::float8 FROM generate_series(1, 2) s(g))"
+    assert _rows(world, f"SELECT row({none})::text AS t, row({none}, true)::text AS u") == [("()", "(,t)")]
+    for text in (f"row({two})::text", f"row({two}, 1)::text", "(SELECT t FROM generate_series(1, 2) t)::text"):
+        with pytest.raises(SqlError, match="more than one row returned by a subquery"):
+            _rows(world, f"SELECT {text} AS t")
 
 
 @pytest.mark.parametrize("row", ["row(t.*, 3)", "row(0, t.*)", "(t.*, 3)", "row(u.*)"])

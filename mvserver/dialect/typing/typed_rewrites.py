@@ -382,7 +382,7 @@ class TypedRewriting:
             return self._as_pattern(value, kind, pattern)
         drawn = exp.to_identifier("_drawn", quoted=True)
         shown = exp.Lambda(this=self._as_pattern(exp.Column(this=drawn.copy()), kind, pattern), expressions=[drawn])
-        texts = call("list_transform", exp.Array(expressions=[value.copy()]), shown)
+        texts = call("list_transform", call("list_value", value.copy()), shown)
         return call("list_extract", texts, exp.Literal.number(1))
 
     def _as_pattern(self, value: exp.Expr, kind: str, pattern: str) -> exp.Expr:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from sqlglot import exp
 
 from mvserver.dialect.functions.to_char import call
+from mvserver.dialect.functions.volatile import draws
 from mvserver.dialect.typing.duck_types import fields_of, is_fraction
 
 _TEXT_OF: dict[str, str] = {
@@ -17,6 +18,8 @@ _TEXT_OF: dict[str, str] = {
     "DATE[]": "_time_array_out", "TIMESTAMP[]": "_time_array_out", "TIMESTAMP WITH TIME ZONE[]": "_instant_array_out",
 }  # fmt: skip
 """Macros that write a value of DuckDB's type as PostgreSQL does."""
+
+_FIRST = exp.Literal.number(1)
 
 
 def text_of(value: exp.Expr, kind: str) -> exp.Expr | None:
@@ -43,6 +46,10 @@ def _rows_text(value: exp.Expr, kind: str, depth: int) -> exp.Expr:
         return call("_record_text", exp.Literal.string("{"), items, exp.Literal.string("}"))
     bare, kinds = value.unnest(), [inner for _, inner in fields_of(kind)]
     written = isinstance(bare, exp.Tuple) or (isinstance(bare, exp.Anonymous) and bare.name.lower() == "row")
+    if not written and (bare.find(exp.Query) is not None or draws(bare)):  # all fields are of one row
+        once = exp.to_identifier(f"_value{depth}", quoted=True)
+        shown = exp.Lambda(this=_rows_text(exp.Column(this=once.copy()), kind, depth), expressions=[once])
+        return call("list_extract", call("list_transform", call("list_value", value.copy()), shown), _FIRST.copy())
     places = (exp.Literal.number(at) for at in range(1, len(kinds) + 1))
     fields = bare.expressions if written else [call("struct_extract_at", value.copy(), place) for place in places]
     item = exp.to_identifier(f"_field{depth}", quoted=True)
@@ -65,7 +72,7 @@ def _field_texts(fields: Sequence[exp.Expr], kinds: Sequence[str], depth: int) -
         if kind:
             item = exp.to_identifier(f"_field{depth}", quoted=True)
             shown = _item_text(exp.Column(this=item.copy()), kind)
-            values = exp.Array(expressions=[fields[at].copy() for at in group])
+            values = call("list_value", *(fields[at].copy() for at in group))  # ARRAY (query) would be its rows
             lists.append(call("list_transform", values, exp.Lambda(this=shown, expressions=[item])))
         else:
             texts = [_field_text(fields[at].copy(), kinds[at], depth) for at in group]
