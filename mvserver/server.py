@@ -333,8 +333,8 @@ class Rooms:
         resolve = lookup.known_resolver(query, self._services)
         functions = KnownFunctions(query, self._services)
         select = parse_select(query.select_text)
-        # Whether its rows are kept was asked when the query was made.
-        plan = compile_select(select, resolve, default_starting="earliest", functions=functions, written=True)
+        written = query.kind not in _KEPT_BY_KEY
+        plan = compile_select(select, resolve, default_starting="earliest", functions=functions, written=written)
         return with_view_properties(plan, kept_properties(dict(query.properties)))
 
     def __enter__(self) -> Rooms:
@@ -342,6 +342,10 @@ class Rooms:
 
     def __exit__(self, *_: object) -> None:
         self._close.close()
+
+
+_KEPT_BY_KEY = frozenset({"materialized_view", "create_changelog_as"})
+"""Kinds of queries whose rows are kept, and not written and forgotten. Tables with a key group, or read changelogs."""
 
 
 def _process_memory_limit(settings: config.ServerSettings) -> int:

@@ -28,6 +28,14 @@ class ColumnReference(Expression):
 
 
 @dataclass(frozen=True)
+class Drawn(ColumnReference):
+    """A column of a row that is drawn when the row is evaluated, and of no scan. ``spark`` is Spark's text of the
+    drawing."""
+
+    spark: str
+
+
+@dataclass(frozen=True)
 class Literal(Expression):
     """``value`` is None for NULL; dates, times, timestamps and intervals are kept as canonical text."""
 
@@ -106,7 +114,7 @@ def with_children(node: Expression, change: Callable[[Expression], Expression]) 
 
 def renamed(node: Expression, names: Mapping[str, str]) -> Expression:
     """The same over columns that have other names."""
-    if isinstance(node, ColumnReference):
+    if isinstance(node, ColumnReference) and not isinstance(node, Drawn):
         return replace(node, name=names[node.name])
     return with_children(node, lambda part: renamed(part, names))
 

@@ -17,7 +17,7 @@ from mvserver.compiler.binder import Binder
 from mvserver.compiler.capabilities.keys import normalized_key
 from mvserver.compiler.capabilities.lookup import call_operator
 from mvserver.compiler.changelog_joins import narrow
-from mvserver.compiler.expressions import Call, ColumnReference, Expression, walk, with_children
+from mvserver.compiler.expressions import Call, ColumnReference, Drawn, Expression, walk, with_children
 from mvserver.compiler.plans import JoinKind, Output
 from mvserver.compiler.refusals import refused
 from mvserver.compiler.scope import Scope
@@ -131,6 +131,8 @@ def over_side(key: Expression, outputs: tuple[Output, ...]) -> Expression:
     sources = {output.name: output.expression for output in outputs}
 
     def change(node: Expression) -> Expression:
-        return sources[node.name] if isinstance(node, ColumnReference) else with_children(node, change)
+        if isinstance(node, ColumnReference) and not isinstance(node, Drawn):
+            return sources[node.name]
+        return with_children(node, change)
 
     return normalized_key(change(key))

@@ -17,20 +17,12 @@ from dataclasses import dataclass, field
 
 from mvserver import sqlstates
 from mvserver.compiler.capabilities import drawn
-from mvserver.compiler.expressions import Cast, ColumnReference, Expression, Literal, walk
+from mvserver.compiler.expressions import Cast, Drawn, Expression, Literal, walk
 from mvserver.compiler.plans import ContinuousPlan, GroupJoin, Projection, record_expressions
 from mvserver.errors import SqlError
 from mvserver.sql import types as t
 from mvserver.sql.names import DRAWN_INTEGER
 from mvserver.sql.types import SqlType
-
-
-@dataclass(frozen=True)
-class Drawn(ColumnReference):
-    """A column of a row that is drawn when the row is evaluated. ``spark`` is Spark's text of the drawing."""
-
-    spark: str
-
 
 _NOW = Drawn(t.TIMESTAMP_LTZ, "now() of the row", f"timestamp_micros({drawn.MOMENT}())")
 _MOMENTS: Mapping[str, SqlType] = {
@@ -46,6 +38,8 @@ _MOMENTS: Mapping[str, SqlType] = {
     "localtimestamp": t.TIMESTAMP,
 }  # fmt: skip
 """By name, what of the row's moment a call gives. Clocks show UTC."""
+_KEYWORDS = frozenset({"current_timestamp", "current_date", "localtime", "localtimestamp"})
+"""Those that are written without parentheses."""
 _CHANCES: Mapping[str, tuple[SqlType, str]] = {
     "random": (t.DOUBLE, f"{drawn.FRACTION}()"),
     "rand": (t.DOUBLE, f"{drawn.FRACTION}()"),
@@ -80,18 +74,18 @@ def drawing(*, written: bool) -> Iterator[None]:
 def drawn_call(name: str, arguments: Sequence[Expression], position: int | None, *, of_rows: bool) -> Expression | None:
     """A call of the present time or of chance; None where it is none. ``of_rows``: whether it stands in the select list
     or WHERE of a SELECT without groups."""
-    place = arguments[0] if len(arguments) == 1 else None
-    if name not in NAMES or (not isinstance(place, Literal) if name == DRAWN_INTEGER else arguments):
+    place = arguments[0].value if len(arguments) == 1 and isinstance(arguments[0], Literal) else None
+    if name not in NAMES or (type(place) is not int if name == DRAWN_INTEGER else arguments):
         return None
     known = _calls.get()
     if known is None or not of_rows:
         raise _refused(_spelled(name), position)
     if name in _MOMENTS:
-        known.positions.setdefault(_NOW, (name, position))
+        known.positions.setdefault(_NOW, (_spelled(name), position))
         return _NOW if _MOMENTS[name] == _NOW.type else Cast(_MOMENTS[name], _NOW)
     if name == DRAWN_INTEGER:
-        assert isinstance(place, Literal)  # noqa: S101 - where the call is written; a rewrite may repeat it
-        made = Drawn(t.INTEGER, f"random integer of the row, {place.value!r}", f"{drawn.INTEGER}()")
+        # where the call is written; a rewrite may repeat it
+        made = Drawn(t.INTEGER, f"random integer of the row, {place!r}", f"{drawn.INTEGER}()")
     else:
         known.chances += 1
         type_, text = _CHANCES[name]
@@ -101,21 +95,23 @@ def drawn_call(name: str, arguments: Sequence[Expression], position: int | None,
 
 
 def _spelled(name: str) -> str:
-    return "random" if name == DRAWN_INTEGER else name
+    if name == DRAWN_INTEGER:
+        return "function RANDINT()"
+    return name if name in _KEYWORDS else f"function {name}()"
 
 
 def check_drawn(plan: ContinuousPlan) -> None:
     """0A000 where a row that has such a value is grouped, joined, unnested or kept by its key. What no row has, though
-    a sub-query computes it, is let be."""
+    a sub-query computes it, is let be. A sub-query's column of one has its name in the scan, too."""
     known, scan = _calls.get(), plan.scan
     if known is None or not known.positions:
         return
     is_plain = isinstance(plan, Projection) and scan.derived is None and scan.kind == "stream"
     wrong = set(_in_arrays(plan) if is_plain and known.written else _everywhere(plan))
     columns = {column.name for column in scan.columns}
-    for call, (name, position) in known.positions.items():
+    for call, (spelled, position) in known.positions.items():
         if call in wrong or call.name in columns:
-            raise _refused(name, position)
+            raise _refused(spelled, position)
 
 
 def _in_arrays(plan: ContinuousPlan) -> Iterator[Drawn]:
@@ -141,13 +137,14 @@ def _drawn_in(expressions: Iterable[Expression]) -> Iterator[Drawn]:
     return (node for expression in expressions for node in walk(expression) if isinstance(node, Drawn))
 
 
-def _refused(name: str, position: int | None) -> SqlError:
+def _refused(spelled: str, position: int | None) -> SqlError:
     return SqlError(
         sqlstates.FEATURE_NOT_SUPPORTED,
-        f"function {name}() is not supported in a continuous query that keeps, groups or joins rows",
+        f"{spelled} is not supported in a continuous query that keeps, groups or joins rows",
         detail="A record that is read again would give another row than the one that is kept.",
-        hint="The present time and chance may be in the select list and WHERE of CREATE STREAM ... AS or INSERT INTO a "
-        "stream, over one stream and without groups. Else use a column of the record, or rowtime().",
+        hint="The present time and chance may be in the select list and WHERE of CREATE STREAM ... AS and INSERT INTO "
+        "a stream or a table without a key, over one stream and without groups. Else use a column of the record, or "
+        "rowtime().",
         position=position,
     )
 

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from mvserver import interrupts
+from mvserver import interrupts, sqlstates
 from mvserver.dialect.functions import hypothetical, row_functions
 from mvserver.dialect.guard import function_name
+from mvserver.errors import SqlError
 
 
 def write_out(tree: exp.Expr) -> exp.Expr:
@@ -26,11 +27,13 @@ def _whole_rows(root: exp.Expr) -> None:
     join has found none in is NULL, and no row of NULLs."""
     for column in interrupts.asking(list(root.find_all(exp.Column))):
         around = column.parent
-        if not isinstance(around, exp.Func | exp.Is) or (
-            isinstance(around, exp.Anonymous) and around.name.lower() == "row"
-        ):
-            continue
         starred = isinstance(column.this, exp.Star)
+        if isinstance(around, exp.Tuple) or (isinstance(around, exp.Anonymous) and around.name.lower() == "row"):
+            if starred and column.args.get("table") is not None:
+                _row_of_all(around, column)
+            continue
+        if not isinstance(around, exp.Func | exp.Is):
+            continue
         if not starred and (column.args.get("table") is not None or isinstance(around, exp.Is)):
             continue
         row = exp.Column(this=(column.args["table"] if starred else column.this).copy())
@@ -40,6 +43,24 @@ def _whole_rows(root: exp.Expr) -> None:
             column.replace(exp.Case(ifs=[exp.If(this=empty, true=exp.null())], default=row))
         elif starred and not isinstance(around, exp.Count):
             column.replace(row)
+
+
+def _row_of_all(row: exp.Expr, column: exp.Column) -> None:
+    """``row(t.*)`` has the columns of ``t`` for its fields, as ``t`` has; but where an outer join has found no ``t`` it
+    is a row of NULLs."""
+    whole = exp.Column(this=column.args["table"].copy())
+    if len(row.expressions) > 1 or _may_be_missing(whole, row):
+        raise SqlError(
+            sqlstates.FEATURE_NOT_SUPPORTED,
+            f"{column.table}.* in a row, beside other fields or of an outer join, is not supported",
+            hint="Write its columns one by one.",
+        )
+    row.replace(whole)
+    item: exp.Expr = whole
+    while isinstance(item.parent, exp.Cast | exp.Paren):
+        item = item.parent
+    if isinstance(item.parent, exp.Select) and item.arg_key == "expressions":
+        item.replace(exp.alias_(item.copy(), "row", quoted=True))  # which has the call's name
 
 
 def _may_be_missing(row: exp.Column, place: exp.Expr) -> bool:

@@ -428,6 +428,7 @@ MACROS: tuple[str, ...] = tuple(
                 THEN '"' || replace(replace(t, '\\', '\\\\'), '"', '\\"') || '"' ELSE t END""",
         """_record_item(t) AS CASE WHEN t IS NULL THEN '' WHEN t = '' OR regexp_matches(t, '[(),"\\\\\\s]')
             THEN '"' || replace(replace(t, '\\', '\\\\'), '"', '""') || '"' ELSE t END""",
+        "_row_out(l) AS '(' || list_aggr(l, 'string_agg', ',') || ')'",
         "_record_text(opening, l, closing) AS opening || array_to_string(l, ',') || closing",
         """_array_out(a) AS '{' || array_to_string(list_transform(a,
             lambda e: {system}.fn._array_item(CAST(e AS VARCHAR))), ',') || '}'""",

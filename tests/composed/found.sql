@@ -339,3 +339,13 @@ SELECT ts::timestamp(0) FROM facts WHERE ts::timestamp(0) > '2000-01-01' ORDER B
 SELECT ts::timestamp(0) AS t, count(*) FROM facts GROUP BY ts::timestamp(0) ORDER BY 1
 SELECT $1::timestamp(0), $2::time(1) ;; 2024-01-01 00:00:00.7 | 10:00:00.25
 SELECT localtimestamp(0) = date_trunc('second', localtimestamp(0)), current_timestamp(0) = date_trunc('second', current_timestamp(0)), current_time(0) IS NOT NULL
+SELECT max(DISTINCT x), min(DISTINCT x), max(DISTINCT x) FILTER (WHERE x <> 'b') FROM (SELECT 'b'::char(3) AS x UNION ALL SELECT 'a'::char(3)) s
+SELECT max(x ORDER BY x), max(DISTINCT x::char(4)) FROM (SELECT 'b'::char(3) AS x UNION ALL SELECT 'a'::char(3)) s
+SELECT octet_length(coalesce('a'::char(4), 'b')), octet_length(coalesce(NULL::char(4), 'b')), octet_length(CASE WHEN true THEN 'a'::char(2) ELSE 'b'::char(3) END)
+SELECT concat(CASE WHEN x = 'a' THEN x ELSE coalesce('c', x) END, '|') FROM (SELECT 'b'::char(3) AS x UNION ALL SELECT 'a'::char(3)) s ORDER BY 1
+SELECT '{12:00:00.55,NULL}'::time(1)[], ARRAY['12:00:00.55'::time]::time(0)[], '{{12:00:00.55},{12:00:00.44}}'::time(1)[], '{12:00:00.55}'::time(6)[], NULL::time(1)[], '{}'::time(1)[]
+SELECT '{"2020-01-01 12:00:00.5"}'::timestamp(0)[], ARRAY['1.55 sec'::interval]::interval(1)[], '{"2020-01-01 12:00:00.55+00"}'::timestamptz(1)[]
+SELECT array_agg(t ORDER BY a)::text FROM (SELECT 1 AS a, 'x y' AS b UNION ALL SELECT 2, NULL) t
+SELECT t::text FROM (SELECT 1 AS a, 2.5::float8 AS b, true AS c, NULL::float8 AS d, 'a b' AS e, 0.50 AS f, ARRAY[1,NULL] AS g, ARRAY[1.5::float8] AS h, '' AS i, interval '1 day' AS j, date '2020-01-01' AS k, false AS l, ARRAY[row(1,2.5::float8),row(NULL,2)] AS m, row(row(true),'x') AS n, '\x01'::bytea AS o, NULL::date AS p) t
+SELECT concat(t, '|'), format('%s', t), concat(row(1, 2.5::float8, row(false, 1e20::float8)), '|') FROM (SELECT 1.5::float8 AS a, NULL::float8 AS b, 2::float4 AS c) t
+SELECT row(t.*)::text, row(t.*) IS NULL, row(t.*) = row(1, 2.5) FROM (SELECT 1 AS a, 2.5::float8 AS b) t

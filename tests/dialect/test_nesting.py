@@ -209,6 +209,28 @@ def test_plain_queries_are_written_as_before(world: World) -> None:
         assert "_once" not in _plan(world, text).sql
 
 
+def test_macros_of_a_rows_text_are_called_once_for_each_type(world: World) -> None:
+    """DuckDB puts in their texts wherever they are called: 40 of ``_float8_out`` took it seconds to plan."""
+    columns = ", ".join(f"{n}.5::float8 AS f{n}, {n} AS i{n}, {n} > 3 AS b{n}" for n in range(40))
+    text = f"SELECT t::text FROM (SELECT {columns}) t"
+    sql = _plan(world, text).sql.lower()
+    assert [sql.count(f"{name}(") for name in ("_float8_out", "_bool_out", "_record_item")] == [1, 1, 1]
+    expected = ",".join(f"{n}.5,{n},{'t' if n > 3 else 'f'}" for n in range(40))
+    assert _rows(world, text) == [(f"({expected})",)]
+
+
+def test_texts_of_rows_in_rows_grow_with_the_fields(world: World) -> None:
+    levels = 7
+    text = f"SELECT {'row(1.5::float8, ' * levels}1{')' * levels}::text"
+    sql = _plan(world, text).sql.lower()
+    assert [sql.count(f"{name}(") for name in ("_float8_out", "_record_item")] == [levels, levels]
+    assert macros()["_row_out"].times == (1, *[0] * 8), "rows in rows would be 2 to the levels"
+    inner = "(1.5,1)"
+    for _ in range(levels - 1):
+        inner = '(1.5,"' + inner.replace('"', '""') + '")'
+    assert _rows(world, text) == [(inner,)]
+
+
 def test_sizes_of_macros_are_those_of_their_texts(world: World) -> None:
     """Counted here from DuckDB's own form of them: no argument stands in a text much more often than was counted."""
     cursor = world.database.cursor()

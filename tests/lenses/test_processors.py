@@ -144,7 +144,7 @@ WRONG = (
     (GO + "SELECT TABLE COUNT(*) AS n, NOW() AS x FROM input-topic GROUP BY field2",
      "0A000", "1:81: function now() is not supported in a continuous query that keeps, groups or joins rows"),
     (GO + "SELECT TABLE _value, RANDINT() AS x FROM amounts",
-     "0A000", "1:74: function random() is not supported in a continuous query that keeps, groups or joins rows"),
+     "0A000", "1:74: function RANDINT() is not supported in a continuous query that keeps, groups or joins rows"),
     (GO + "SELECT STREAM LAST_OFFSET() AS x FROM input-topic", "0A000", "1:67: function LAST_OFFSET is not supported"),
     (GO + "SELECT STREAM SUM(_value) AS s FROM amounts", "0A000", "1:67: an aggregate needs GROUP BY"),
     (GO + "SELECT STREAM *, field1 FROM input-topic", "42701", '1:70: field "field1" is given more than once'),

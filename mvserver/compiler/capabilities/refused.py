@@ -108,7 +108,9 @@ def refusal(name: str, position: int | None) -> SqlError | None:
         return SqlError(
             sqlstates.FEATURE_NOT_SUPPORTED,
             f"{name} with arguments is not supported in a continuous query",
-            hint="Cut it yourself: date_trunc('milliseconds', now()), CAST(floor(random() * 10) AS INTEGER).",
+            hint="There is no seed; of integers from 1 to 10 it is 1 + CAST(floor(random() * 10) AS INTEGER)."
+            if name in ("rand", "random")
+            else "Cut it yourself, as in CAST(date_trunc('milliseconds', now()) AS TIME).",
             position=position,
         )
     if name in _LATER_AGGREGATES:

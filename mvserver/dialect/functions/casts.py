@@ -71,6 +71,7 @@ def adapt_cast(cast: exp.Expr, facts: SessionFacts) -> exp.Expr:
         if literal is not None:
             _check_elements(literal, cast.to)
             cast.set("this", literal)
+    rounding = _taken_rounding(cast.to.expressions[0]) if declared else None
     malformed = cast.this.name if declared and isinstance(cast.this, exp.Literal) and cast.this.is_string else None
     adapted = _adapted(cast, facts)
     if malformed is not None:
@@ -79,7 +80,7 @@ def adapt_cast(cast: exp.Expr, facts: SessionFacts) -> exp.Expr:
     if isinstance(adapted, exp.Cast) and declared:
         for _ in range((written or declared) - 1):
             adapted.set("to", exp.DataType(this=exp.DType.ARRAY, expressions=[adapted.to.copy()], nested=True))
-    return adapted
+    return adapted if rounding is None else _each_rounded(adapted.copy(), *rounding, written or declared)
 
 
 def _adapted(cast: exp.Cast, facts: SessionFacts) -> exp.Expr:
@@ -120,8 +121,9 @@ def _adapted(cast: exp.Cast, facts: SessionFacts) -> exp.Expr:
         first = exp.Anonymous(this="left", expressions=[cast.copy(), exp.Literal.number(1)])
         first.meta[SHOWN_AS] = (oids.CHAR, -1)
         return first
-    if name in _ROUNDING and plain and target.expressions and not is_array:
-        return _of_precision(cast, name)
+    rounding = _taken_rounding(target) if plain and not is_array else None
+    if rounding is not None:
+        return rounded_time(cast.copy(), *rounding)
     if alias is not None and (not plain or name in ("jsonb", "name", "char", "varchar", "bpchar")):
         if plain and name in ("char", "varchar", "bpchar") and (target.expressions or name == "char"):
             if is_array:
@@ -145,14 +147,23 @@ _ROUNDING = {
 _SECOND_DIGITS_MAX = 6
 
 
-def _of_precision(cast: exp.Cast, kind: str) -> exp.Expr:
-    """``x::timestamp(0)``; DuckDB's own have other meanings."""
-    sizes = [size.this if isinstance(size, exp.DataTypeParam) else size for size in cast.to.expressions]
-    if len(sizes) != 1 or not (isinstance(sizes[0], exp.Literal) and _is_length(sizes[0])):
-        return cast
-    whole = cast.copy()
-    whole.to.set("expressions", None)
-    return rounded_time(whole, kind, int(sizes[0].name))
+def _taken_rounding(to: exp.Expr) -> tuple[str, int] | None:
+    """``timestamp(0)``: its name and how many digits it has, which are taken away; DuckDB's own have other meanings."""
+    kind = _type_text(to)
+    sizes = [size.this if isinstance(size, exp.DataTypeParam) else size for size in to.expressions]
+    if kind not in _ROUNDING or len(sizes) != 1 or not (isinstance(sizes[0], exp.Literal) and _is_length(sizes[0])):
+        return None
+    to.set("expressions", None)
+    return kind, int(sizes[0].name)
+
+
+def _each_rounded(array: exp.Expr, kind: str, digits: int, depth: int) -> exp.Expr:
+    """The elements of an array of so many dimensions."""
+    if depth == 0 or digits >= _SECOND_DIGITS_MAX:
+        return rounded_time(array, kind, digits)
+    item = exp.to_identifier(f"_time{depth}", quoted=True)
+    shown = _each_rounded(exp.Column(this=item.copy()), kind, digits, depth - 1)
+    return exp.Anonymous(this="list_transform", expressions=[array, exp.Lambda(this=shown, expressions=[item])])
 
 
 def rounded_time(value: exp.Expr, kind: str, digits: int) -> exp.Expr:
@@ -197,8 +208,12 @@ def _read_constant(cast: exp.Cast, name: str, *, is_array: bool) -> None:
         cast.this.set("this", time_zones.with_offset(cast.this.name))
 
 
+_NO_TYPE = re.compile(r'"NULL"(?=[\[,)]|$)')  # not the name of a field, which a type follows
+
+
 def constant_of(literal: exp.Literal, kind: str) -> exp.Expr:
-    """A text that is a value of DuckDB's type ``kind`` because of its place."""
+    """A text that is a value of DuckDB's type ``kind`` because of its place; where that is none yet, a text."""
+    kind = _NO_TYPE.sub("VARCHAR", kind)
     if kind.endswith("[]"):
         array = array_literal(literal)
         if array is None:

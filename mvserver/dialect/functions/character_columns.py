@@ -77,12 +77,17 @@ def _show_columns(tree: exp.Expr) -> None:
 
 _SHOWING = (exp.Concat, exp.ConcatWs, exp.Format)
 """Functions that show values of any type as they are."""
+_CHOICES = (exp.Case, exp.Coalesce)
+"""Whose values get their blanks each for itself, where their widths differ."""
 
 
 def _pad(value: exp.Expr) -> None:
     """With its blanks, where it is a char(n)."""
     bare, found = value.unnest(), _type(value)
     if not found.is_blank_padded:
+        select = value.find_ancestor(exp.Select)
+        if found.oid == oids.BPCHAR and isinstance(bare, _CHOICES) and (select is None or not _is_grouped(select)):
+            _pad_parts(bare)
         return
     if isinstance(bare, exp.Cast):
         bare.meta[PADDED] = True
@@ -108,7 +113,7 @@ def _shown(item: exp.Expr, value: exp.Expr, found: _Text, select: exp.Select) ->
     typed = {each.oid for each in _typed(value)}
     if len(widths) == 1 and typed == {oids.BPCHAR} and None not in widths and not _has_constant(value):
         return _padded_item(item, value, widths.pop() or 1)
-    if isinstance(value.unnest(), exp.Case | exp.Coalesce) and not _is_grouped(select):
+    if isinstance(value.unnest(), _CHOICES) and not _is_grouped(select):
         _pad_parts(value)
         return value
     return None
@@ -170,7 +175,7 @@ def _padded_item(item: exp.Expr, value: exp.Expr, length: int) -> exp.Expr:
 def _pad_parts(node: exp.Expr) -> None:
     for part in _values(node.unnest()):
         bare = part.unnest()
-        if isinstance(bare, exp.Case | exp.Coalesce):
+        if isinstance(bare, _CHOICES):
             _pad_parts(bare)
         else:
             _pad(part)
@@ -307,7 +312,7 @@ def _handed_on(node: exp.Expr) -> exp.Expr | None:
     if ordered is not None:
         keys = [key.this for key in ordered.find_all(exp.Ordered)]
         return keys[0] if len(keys) == 1 else None
-    return call.this if isinstance(call.this, exp.Expr) else None
+    return _argument(call) if isinstance(call.this, exp.Expr) else None
 
 
 def _typed(node: exp.Expr) -> list[_Text]:

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import re
 
+from sqlglot import exp
+
 _CHANGING = re.compile(
     r"""\b(?:
         current_\w+ | localtime(?:stamp)? | tablesample | using\s+sample
@@ -21,3 +23,14 @@ _CHANGING = re.compile(
 
 def changes(text: str) -> bool:
     return _CHANGING.search(text) is not None
+
+
+_CHANCE = frozenset({"random", "uuid", "gen_random_uuid", "uuidv4", "uuidv7"})
+
+
+def draws(value: exp.Expr) -> bool:
+    """Whether each place that a value has in a tree would be another draw."""
+    return any(
+        isinstance(node, exp.Rand | exp.Uuid) or (isinstance(node, exp.Anonymous) and node.name.lower() in _CHANCE)
+        for node in value.walk()
+    )

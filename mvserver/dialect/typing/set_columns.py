@@ -20,8 +20,9 @@ from mvserver.dialect.typing.operand_rules import first_select, is_certain
 from mvserver.dialect.typing.operators import span
 from mvserver.errors import SqlError
 
-_OWN_READING = ("VARCHAR", "NULL", "STRUCT", "MAP")
+_OWN_READING = ("VARCHAR", '"NULL"', "STRUCT", "MAP")
 """Of types beside which a text stays one, or is read by other rules."""
+_LISTS_OF_TEXTS = ("VARCHAR[]", '"NULL"[]')
 
 
 def unify(cursor: duckdb.DuckDBPyConnection, tree: exp.Expr, *, inner: bool = False) -> bool:
@@ -77,7 +78,7 @@ def _is_unknown(item: exp.Expr) -> bool:
 
 
 def _give(cursor: duckdb.DuckDBPyConnection, item: exp.Expr, kind: str) -> bool:
-    if kind.startswith(_OWN_READING) and kind != "VARCHAR[]":
+    if kind.startswith(_OWN_READING) and kind not in _LISTS_OF_TEXTS:
         return False
     found = span(item)
     try:

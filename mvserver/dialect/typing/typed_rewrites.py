@@ -29,6 +29,7 @@ from mvserver.dialect.functions import (
 )
 from mvserver.dialect.functions.arrays import array_literal
 from mvserver.dialect.functions.to_char import call
+from mvserver.dialect.functions.volatile import draws
 from mvserver.dialect.growth import Growth
 from mvserver.dialect.marks import PERIODS
 from mvserver.dialect.probes import innermost, type_parameters, types_in
@@ -377,6 +378,14 @@ class TypedRewriting:
     def _to_char(self, value: exp.Expr, pattern: str) -> exp.Expr:
         refuse_repeating(value)  # each part of a pattern has a copy of it
         kind = self._type(value)
+        if not draws(value):
+            return self._as_pattern(value, kind, pattern)
+        drawn = exp.to_identifier("_drawn", quoted=True)
+        shown = exp.Lambda(this=self._as_pattern(exp.Column(this=drawn.copy()), kind, pattern), expressions=[drawn])
+        texts = call("list_transform", call("list_value", value.copy()), shown)
+        return call("list_extract", texts, exp.Literal.number(1))
+
+    def _as_pattern(self, value: exp.Expr, kind: str, pattern: str) -> exp.Expr:
         if kind == "TIME":
             return to_char.interval_text(call("_time_interval", value.copy()), pattern)
         if kind == "INTERVAL":

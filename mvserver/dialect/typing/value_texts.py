@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from sqlglot import exp
 
 from mvserver.dialect.functions.to_char import call
+from mvserver.dialect.functions.volatile import draws
 from mvserver.dialect.typing.duck_types import fields_of, is_fraction
 
 _TEXT_OF: dict[str, str] = {
@@ -15,6 +18,8 @@ _TEXT_OF: dict[str, str] = {
     "DATE[]": "_time_array_out", "TIMESTAMP[]": "_time_array_out", "TIMESTAMP WITH TIME ZONE[]": "_instant_array_out",
 }  # fmt: skip
 """Macros that write a value of DuckDB's type as PostgreSQL does."""
+
+_FIRST = exp.Literal.number(1)
 
 
 def text_of(value: exp.Expr, kind: str) -> exp.Expr | None:
@@ -41,21 +46,59 @@ def _rows_text(value: exp.Expr, kind: str, depth: int) -> exp.Expr:
         return call("_record_text", exp.Literal.string("{"), items, exp.Literal.string("}"))
     bare, kinds = value.unnest(), [inner for _, inner in fields_of(kind)]
     written = isinstance(bare, exp.Tuple) or (isinstance(bare, exp.Anonymous) and bare.name.lower() == "row")
+    if not written and (bare.find(exp.Query) is not None or draws(bare)):  # all fields are of one row
+        once = exp.to_identifier(f"_value{depth}", quoted=True)
+        shown = exp.Lambda(this=_rows_text(exp.Column(this=once.copy()), kind, depth), expressions=[once])
+        return call("list_extract", call("list_transform", call("list_value", value.copy()), shown), _FIRST.copy())
     places = (exp.Literal.number(at) for at in range(1, len(kinds) + 1))
     fields = bare.expressions if written else [call("struct_extract_at", value.copy(), place) for place in places]
-    texts = [_field_text(field.copy(), inner, depth) for field, inner in zip(fields, kinds, strict=True)]
-    row = call("_record_text", exp.Literal.string("("), exp.Array(expressions=texts), exp.Literal.string(")"))
+    item = exp.to_identifier(f"_field{depth}", quoted=True)
+    shown = call("_record_item", exp.Column(this=item.copy()))
+    items = call("list_transform", _field_texts(fields, kinds, depth), exp.Lambda(this=shown, expressions=[item]))
+    row = call("_row_out", items)
     if written:
         return row
     return exp.Case(ifs=[exp.If(this=exp.Is(this=value.copy(), expression=exp.Null()), true=exp.Null())], default=row)
 
 
+def _field_texts(fields: Sequence[exp.Expr], kinds: Sequence[str], depth: int) -> exp.Expr:
+    """A list of them. DuckDB puts in a macro wherever it is called, which takes it long: those of one type are a list,
+    for which it is called once."""
+    places: dict[str, list[int]] = {}
+    for at, kind in enumerate(kinds):
+        places.setdefault(kind if _has_macro(kind) else "", []).append(at)
+    lists: list[exp.Expr] = []
+    for kind, group in places.items():
+        if kind:
+            item = exp.to_identifier(f"_field{depth}", quoted=True)
+            shown = _item_text(exp.Column(this=item.copy()), kind)
+            values = call("list_value", *(fields[at].copy() for at in group))  # ARRAY (query) would be its rows
+            lists.append(call("list_transform", values, exp.Lambda(this=shown, expressions=[item])))
+        else:
+            texts = [_field_text(fields[at].copy(), kinds[at], depth) for at in group]
+            lists.append(exp.Array(expressions=texts))
+    if len(lists) == 1:
+        return lists[0]
+    order = [at for group in places.values() for at in group]
+    numbers = [exp.Literal.number(order.index(at) + 1) for at in range(len(order))]
+    return call("list_select", call("list_concat", *lists), exp.Array(expressions=numbers))
+
+
+def _has_macro(kind: str) -> bool:
+    return not kind.startswith(("STRUCT(", "TUPLE(")) and (
+        kind == "BOOLEAN" or kind.endswith("]") or _text_macro(kind) is not None
+    )
+
+
+def _item_text(item: exp.Expr, kind: str) -> exp.Expr | None:
+    return call("_bool_out", item) if kind == "BOOLEAN" else text_of(item, kind)
+
+
 def _field_text(field: exp.Expr, kind: str, depth: int) -> exp.Expr:
+    """Of one without a macro."""
     if kind.startswith(("STRUCT(", "TUPLE(")):
-        shown: exp.Expr | None = _rows_text(field, kind, depth)
-    else:
-        shown = call("_bool_out", field) if kind == "BOOLEAN" else text_of(field, kind)
-    return call("_record_item", exp.cast(field, "TEXT", dialect="duckdb") if shown is None else shown)
+        return _rows_text(field, kind, depth)
+    return exp.cast(field, "TEXT", dialect="duckdb")
 
 
 def _text_macro(kind: str) -> str | None:
