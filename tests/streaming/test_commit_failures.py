@@ -16,7 +16,7 @@ import pytest
 from mvserver import limits, sqlstates
 from mvserver.errors import SqlError
 from mvserver.streaming.batch.evaluate import Evaluated
-from mvserver.streaming.pipeline import attempts, source_watch
+from mvserver.streaming.pipeline import source_watch, stall
 from mvserver.streaming.pipeline.evaluated_batch import EvaluatedBatch, Share
 from mvserver.streaming.pipeline.idleness import Idleness
 from mvserver.streaming.pipeline.source_watch import SourceWatch, explained
@@ -201,7 +201,7 @@ def test_a_round_from_a_topic_that_was_made_anew_counts_for_nothing(world: World
 def test_what_ended_a_generation_is_told_until_something_moves(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each attempt at a commit on a full disk is a generation that runs for a moment, over a source that is well."""
     now, state, answer = [0.0], world.running, SourceHealth("ok", latest={"0": 2, "1": 0})
-    monkeypatch.setattr(attempts, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    monkeypatch.setattr(stall, "time", SimpleNamespace(monotonic=lambda: now[0]))
     world.reader.health = SimpleNamespace(look=lambda position: answer)
     counted = SimpleNamespace(distance=lambda start, end: sum(end.values()) - sum(start.values()))
     monkeypatch.setattr(state, "_reader", SimpleNamespace(positions=counted))
@@ -212,13 +212,15 @@ def test_what_ended_a_generation_is_told_until_something_moves(world: World, mon
         watch._look(1, known)
         return state.stalled
 
-    state.stalled, state.running = "no space left", True
+    state.running = True
+    state.met("no space left")
     assert told({"0": 0, "1": 0}) == told({"0": 1, "1": 0}, 1.0) == "no space left"
     assert told({"0": 2, "1": 0}) is None, "it has all that there is"
-    state.stalled = "no space left"
-    assert told({"0": 1, "1": 0}, attempts.LASTED_S) is None, "it has gone on for long"
+    state.met("no space left")
+    assert told({"0": 1, "1": 0}, stall.LASTED_S) is None, "it has gone on for long"
     state.running = False
-    state.running, state.stalled = True, "no space left"
+    state.running = True
+    state.met("no space left")
     assert told({"0": 1, "1": 0}) == "no space left"
     answer = SourceHealth("stalled", "no answer")
     assert told({"0": 1, "1": 0}) == "no answer"
