@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -30,8 +29,7 @@ class Stall:
     def __init__(self) -> None:
         self._met: _Met | None = None
         self._since: float | None = None  # when the present attempt began to read
-        self._lock = threading.Lock()
-        self._at_work = 0
+        self._at_work: list[None] = []  # one for each who is; adding and taking are atomic
 
     @property
     def cause(self) -> str | None:
@@ -57,13 +55,11 @@ class Stall:
     @contextmanager
     def at_work(self) -> Iterator[None]:
         """As long as something is evaluated or written: whether it succeeds is not known before its end."""
-        with self._lock:
-            self._at_work += 1
+        self._at_work.append(None)
         try:
             yield
         finally:
-            with self._lock:
-                self._at_work -= 1
+            self._at_work.pop()
 
     def failed(self, cause: str) -> None:
         self._met = _Met(cause, is_silence=False, at=time.monotonic())
