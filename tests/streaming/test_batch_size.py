@@ -10,6 +10,7 @@ import pytest
 
 from mvserver.errors import SqlError
 from mvserver.streaming.pipeline.batch_size import BatchSize
+from mvserver.streaming.pipeline.stall import Stall
 from mvserver.streaming.queries import csas
 from mvserver.streaming.queries.csas import SinkQuery
 from mvserver.streaming.spark.batch_watch import BatchTooLarge
@@ -84,7 +85,7 @@ def test_a_query_that_writes_says_that_its_batch_is_made_smaller(monkeypatch: py
     )
     reader: Any = SimpleNamespace(positions=positions)
     query = object.__new__(SinkQuery)
-    query._stopping, query._failure, query._stalled, query._position = threading.Event(), None, None, {"seq": 0}
+    query._stopping, query._failure, query._stall, query._position = threading.Event(), None, Stall(), {"seq": 0}
     query._reader, query._query = reader, cast(Any, SimpleNamespace(id="q"))
     query._services, query._size = cast(Any, SimpleNamespace(batch_timeout_s=60.0)), BatchSize(MOST)
 
@@ -97,7 +98,7 @@ def test_a_query_that_writes_says_that_its_batch_is_made_smaller(monkeypatch: py
         query._evaluated(frame, {"seq": 0}, {"seq": 1_000})
     query._noted(raised.value)
     assert query._size.records_max == 250
-    assert query._stalled == (
+    assert query._stall.cause == (
         "the rows of a batch of about 1000 records came to more bytes than Spark may send; it is tried with 250"
     )
     with pytest.raises(SqlError, match="the rows of a batch come to more bytes") as blamed:

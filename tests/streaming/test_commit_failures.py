@@ -16,11 +16,12 @@ import pytest
 from mvserver import limits, sqlstates
 from mvserver.errors import SqlError
 from mvserver.streaming.batch.evaluate import Evaluated
-from mvserver.streaming.pipeline import attempts, source_watch
+from mvserver.streaming.pipeline import source_watch, stall
 from mvserver.streaming.pipeline.evaluated_batch import EvaluatedBatch, Share
 from mvserver.streaming.pipeline.idleness import Idleness
 from mvserver.streaming.pipeline.source_watch import SourceWatch, explained
 from mvserver.streaming.push.push_states import pushed
+from mvserver.streaming.spark.errors import unwritten
 from spark_sinks.base import SourceHealth
 from tests.streaming.test_windows import tumble
 from tests.streaming.windows import Event, WindowedView, World, target
@@ -201,7 +202,7 @@ def test_a_round_from_a_topic_that_was_made_anew_counts_for_nothing(world: World
 def test_what_ended_a_generation_is_told_until_something_moves(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each attempt at a commit on a full disk is a generation that runs for a moment, over a source that is well."""
     now, state, answer = [0.0], world.running, SourceHealth("ok", latest={"0": 2, "1": 0})
-    monkeypatch.setattr(attempts, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    monkeypatch.setattr(stall, "time", SimpleNamespace(monotonic=lambda: now[0]))
     world.reader.health = SimpleNamespace(look=lambda position: answer)
     counted = SimpleNamespace(distance=lambda start, end: sum(end.values()) - sum(start.values()))
     monkeypatch.setattr(state, "_reader", SimpleNamespace(positions=counted))
@@ -212,13 +213,15 @@ def test_what_ended_a_generation_is_told_until_something_moves(world: World, mon
         watch._look(1, known)
         return state.stalled
 
-    state.stalled, state.running = "no space left", True
+    state.running = True
+    state.met("no space left")
     assert told({"0": 0, "1": 0}) == told({"0": 1, "1": 0}, 1.0) == "no space left"
     assert told({"0": 2, "1": 0}) is None, "it has all that there is"
-    state.stalled = "no space left"
-    assert told({"0": 1, "1": 0}, attempts.LASTED_S) is None, "it has gone on for long"
+    state.met("no space left")
+    assert told({"0": 1, "1": 0}, stall.LASTED_S) is None, "it has gone on for long"
     state.running = False
-    state.running, state.stalled = True, "no space left"
+    state.running = True
+    state.met("no space left")
     assert told({"0": 1, "1": 0}) == "no space left"
     answer = SourceHealth("stalled", "no answer")
     assert told({"0": 1, "1": 0}) == "no answer"
@@ -241,6 +244,47 @@ def test_a_disk_that_spark_cannot_write_to_is_no_failure_of_the_source() -> None
     assert explained(reader, other, {}) is other
     own = SqlError("53100", "a file of the store", detail="No space left on device.")
     assert explained(reader, own, {}) is own
+
+
+_TASK = "Job aborted due to stage failure: Task 0 failed 1 times, most recent failure: Lost task 0.0 (TID 3)"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "An error occurred while calling o83.toArrow.\n: java.io.IOException: No space left on device\n\tat x",
+        f"{_TASK} (10.0.0.5 executor driver): java.io.FileNotFoundException: /d/b (No space left on device)",
+        f"{_TASK} (h executor 1): java.nio.file.FileSystemException: /d/Error/x: Disk quota exceeded\n\tat y",
+        "Query terminated with exception: org.apache.hadoop.fs.FSError: java.io.IOException: No space left on device",
+        "[CANNOT_WRITE_STATE_STORE] Error writing\n\tat z\nCaused by: java.io.IOException: No space left on device",
+    ],
+)
+def test_a_full_disk_under_the_files_of_spark_is_told_as_that(text: str) -> None:
+    found = unwritten(Exception(text))
+    assert found is not None
+    assert (found.sqlstate, found.message) == ("53100", "the files of Spark cannot be written")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'java.sql.BatchUpdateException: ERROR: could not extend file "base/5/16384": No space left on device',
+        f"{_TASK} (h executor driver): org.postgresql.util.PSQLException: ERROR: could not write: "
+        "No space left on device",
+        "org.apache.hadoop.ipc.RemoteException: java.io.IOException: No space left on device (datanode)",
+        "java.io.IOException: org.apache.hadoop.ipc.RemoteException(java.io.IOException): No space left on device",
+        "Caused by: org.apache.hadoop.ipc.RemoteException(java.io.IOException): failed\n"
+        "java.io.IOException: No space left on device",
+        "java.io.IOException: com.store.StoreException: No space left on device",
+        'duckdb.IOException: IO Error: Could not write file "/d/views.duckdb.wal": No space left on device',
+        "java.io.IOException: No such file",
+    ],
+)
+def test_a_full_disk_of_another_is_told_by_who_knows_it(text: str) -> None:
+    error, told = Exception(text), Exception("the source's own words")
+    reader: Any = SimpleNamespace(health=SimpleNamespace(explain_failure=lambda error, position: told))
+    assert unwritten(error) is None
+    assert explained(reader, error, {}) is told
 
 
 def test_a_source_that_does_not_answer_has_no_idle_partitions(world: World, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -318,7 +318,7 @@ def test_a_batch_that_takes_long_is_named_as_what_it_is(sources: Callable[..., S
     """The source answers: nothing is said against it."""
     view = subscriber()
     source = sources(Reader(end=3), view)
-    source.state.stalled = "a batch of about 600000 records has been evaluated for 70 s"
+    source.state.met("a batch of about 600000 records has been evaluated for 70 s")
     behind = SourceEnds([kept("v", source, view)]).behind().detail
     assert behind == (
         'The source of "v" has not said yet where it ends. A batch of about 600000 records has been evaluated for 70 s.'

@@ -193,7 +193,7 @@ def test_a_source_that_cannot_be_told_what_is_durable_is_told_later(writer: Writ
     told, stalled = threading.Semaphore(0), []
 
     def release(positions: Callable[[], Sequence[Position]]) -> None:
-        stalled.append(running._stalled)
+        stalled.append(running._stall.cause)
         told.release()
         if len(stalled) == 1:
             raise OSError(5, "Input/output error")

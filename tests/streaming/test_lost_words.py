@@ -16,11 +16,11 @@ from pyspark.errors.exceptions.captured import AnalysisException, StreamingQuery
 from mvserver.errors import SqlError, words_of
 from mvserver.observability import LineFormatter
 from mvserver.streaming.pipeline import filler
-from mvserver.streaming.pipeline.attempts import Reading
 from mvserver.streaming.pipeline.filler import Filler
 from mvserver.streaming.pipeline.pipeline import Pipeline, PipelineServices
 from mvserver.streaming.pipeline.running_state import RunningState
 from mvserver.streaming.pipeline.source_watch import SourceWatch
+from mvserver.streaming.pipeline.stall import Stall
 from mvserver.streaming.pipeline.subscribers import Subscriber
 from mvserver.streaming.queries import csas
 from mvserver.streaming.queries.csas import SinkQuery
@@ -205,33 +205,33 @@ def test_a_look_that_cannot_be_written_down_is_not_the_last(tmp_path: Path) -> N
 def test_a_query_that_writes_is_stalled_until_it_has_written_all() -> None:
     """Each attempt at a sink that takes nothing runs for a moment, over a source that is well."""
     query, answer = object.__new__(SinkQuery), SourceHealth("ok", latest={"at": 5})
-    query._failure, query._silence, query._latest, query._position = None, None, None, {"at": 1}
-    query._reading, query._stalled = Reading(), "no space left"
+    query._failure, query._latest, query._position, query._stall = None, None, {"at": 1}, Stall()
+    query._stall.failed("no space left")
     query._reader = cast(Any, SimpleNamespace(
         health=SimpleNamespace(look=lambda position: answer),
         positions=SimpleNamespace(distance=lambda start, end: end["at"] - start["at"]),
     ))  # fmt: skip
     query._set_running(True)
     query._look({"at": 1})
-    assert query._stalled == "no space left"
+    assert query._stall.cause == "no space left"
     query._look({"at": 5})
-    assert query._stalled is None
+    assert query._stall.cause is None
     answer = SourceHealth("stalled", "no answer")
     query._look({"at": 1})
-    assert query._stalled == "no answer"
+    assert query._stall.cause == "no answer"
     answer = SourceHealth("ok", latest={"at": 5})
     query._look({"at": 1})
-    assert query._stalled is None
+    assert query._stall.cause is None
 
 
 @LOST
 def test_a_query_that_writes_goes_on(error: Exception) -> None:
     query = object.__new__(SinkQuery)
-    query._stopping, query._failure, query._stalled, query._position = threading.Event(), None, None, {"at": 1}
+    query._stopping, query._failure, query._stall, query._position = threading.Event(), None, Stall(), {"at": 1}
     query._reader, query._query = cast(Any, Hindered()), cast(Any, SimpleNamespace(id="q"))
     query._reader.look = lambda position: SourceHealth("ok")
     query._noted(error)
-    assert "SparkContext was shut down" in (query._stalled or "")
+    assert "SparkContext was shut down" in (query._stall.cause or "")
     assert query._failure is None
 
 
@@ -266,7 +266,7 @@ def test_a_failure_that_is_nobodys_is_raised_as_it_came(monkeypatch: pytest.Monk
         cast(Any, SimpleNamespace(batch_timeout_s=1.0)),
         threading.Event(),
     )
-    failure = OSError("no route to host")
+    failure, query._stall = OSError("no route to host"), Stall()
 
     def fails(*_: Any) -> Any:
         raise failure

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 
 from mvserver import sqlstates
 from mvserver.compiler.plans import ErrorHandling
-from mvserver.errors import SqlError
+from mvserver.errors import SqlError, words_of
 from mvserver.streaming.batch.evaluate import Evaluated
 from mvserver.streaming.pipeline.evaluated_batch import EvaluatedBatch, Share
 from mvserver.streaming.pipeline.pace import Pace
@@ -76,10 +76,13 @@ class Committer:
                 self.pace.began()
                 began = time.monotonic()
                 if self._state.error is None:
-                    self._commit(batch)
+                    with self._state.stall.at_work():
+                        self._commit(batch)
             except Exception as error:  # noqa: BLE001 - ends the generation, which starts again from the ledger
                 self._writer.damage.notice(error)
                 _log.exception("a commit failed")
+                if batch is not None and batch.entry is None:
+                    self._state.met(words_of(error), batch.subscribers)
                 self._state.error = error
             finally:
                 if batch is not None:
@@ -99,7 +102,7 @@ class Committer:
             self._state.rate.add(batch.records)
             if batch.entry is not None:
                 self._state.position = batch.entry.end
-                self._state.stalled = None
+                self._state.stall.committed()
             for evaluated, part in batch.parts:
                 delivered = {delivery.query_id: delivery.rows for delivery in evaluated.deliveries}
                 for share in part:

@@ -38,6 +38,10 @@ class EvaluatedBatch:
         return next((shares[0].start for _, shares in self.parts if shares), None)
 
     @property
+    def subscribers(self) -> list[Subscriber]:
+        return [share.subscriber for _, shares in self.parts for share in shares]
+
+    @property
     def records(self) -> int:
         """How many were read for it; the shares of a part are of the same records."""
         return sum(shares[0].records for _, shares in self.parts if shares)

@@ -68,7 +68,7 @@ class BatchEvaluator:
         *,
         timeout_s: float = limits.BATCH_TIMEOUT_S,
         still_wants: Callable[[Subscriber], bool] = lambda subscriber: True,
-        noticed: Callable[[str], None] = lambda words: None,
+        noticed: Callable[[str, Sequence[Share]], None] = lambda words, shares: None,
     ) -> None:
         """``still_wants`` says of a subscriber whether a long batch goes on for it; ``noticed`` is told of a batch that
         takes longer than ``timeout_s``."""
@@ -138,7 +138,7 @@ class BatchEvaluator:
             if whole is None
             else limit_s(self._reader.positions, whole.start, whole.end, records, self._timeout_s),
             notice_s=self._timeout_s,
-            noticed=self._noticed,
+            noticed=lambda words: self._noticed(words, shares),
             unwanted=lambda: not all(self._still_wants(share.subscriber) for share in shares),
         )
         return run_watched(frame.sparkSession, bound, lambda: self._together(frame, shares, records))

@@ -81,8 +81,7 @@ class Filler:
             except Exception as error:  # noqa: BLE001 - shown as the pipeline's state, and tried again
                 self._state.notice(error)
                 _log.exception("views could not be filled")
-                with self._state.lock:
-                    self._state.stalled = words_of(error)
+                self._state.met(words_of(error), self._unfilled())
                 self._stopping.wait(_RETRY_S)
 
     def _turn(self) -> None:
@@ -114,14 +113,19 @@ class Filler:
         try:
             self._state.verify_new()
         except SqlError as error:
-            with self._state.lock:
-                self._state.stalled = str(error)
+            self._state.met(str(error), [s for s in self._state.wanted() if s.unverified])
             self._stopping.wait(_RETRY_S)  # the source has just been asked
+
+    def _unfilled(self) -> list[Subscriber]:
+        return [s for s in self._state.wanted() if s.unverified or not s.filled]
 
     def _next_round(self) -> list[Subscriber]:
         with self._state.lock:
             if self._state.position is None or not self._state.running:
                 return []
+            for subscriber in self._state.subscribers.values():
+                if subscriber.stalled and not subscriber.unverified and self._is_level(subscriber):
+                    subscriber.stalled = None  # nothing is left to be filled
             behind = [
                 s
                 for s in self._state.subscribers.values()
@@ -143,6 +147,10 @@ class Filler:
             for subscriber in group:
                 subscriber.busy = True
             return group
+
+    def _is_level(self, subscriber: Subscriber) -> bool:
+        position = self._state.position
+        return position is not None and self._reader.positions.reached(subscriber.position, position)
 
     def _fill_round(self, group: list[Subscriber]) -> float:
         """Returns how many seconds are to be left to live batches now."""
@@ -200,7 +208,7 @@ class Filler:
         lost = isinstance(error, SparkLostError)  # which all queries show as long as Spark is not there
         if not lost:
             self._state.notice(error)
-        smaller = not lost and self._state.shrink_batches(error)
+        smaller = not lost and self._state.shrink_batches(error, group)
         with self._state.lock:
             for subscriber in group:
                 subscriber.claimed = subscriber.position
@@ -213,8 +221,7 @@ class Filler:
             for subscriber in group:
                 self._state.fail(subscriber, cause)
         elif not smaller and not lost:
-            with self._state.lock:
-                self._state.stalled = words_of(cause)
+            self._state.met(words_of(cause), group)
         if not smaller and not lost:
             self._stopping.wait(_RETRY_S)
 

@@ -246,7 +246,7 @@ class Pipeline:
     def restart_subscriber(self, query_id: str, *, skip_rejected: bool) -> None:
         with self._state.lock:
             subscriber = self._state.subscribers[query_id]
-            subscriber.failure, subscriber.terminated = None, False
+            subscriber.failure, subscriber.terminated, subscriber.stalled = None, False, None
             subscriber.claimed = subscriber.position
             if self._state.stands_elsewhere(subscriber):
                 subscriber.unverified = True  # it fails alone, before a batch meets it
@@ -317,7 +317,8 @@ class Pipeline:
         self._lane.batches_began()
 
         def on_batch(frame: Callable[[], DataFrame], batch_id: int) -> None:
-            self._take_batch(session, frame, batch_id, str(checkpoint))
+            with self._state.stall.at_work():
+                self._take_batch(session, frame, batch_id, str(checkpoint))
 
         records_max, running = guard.records_max(self.id, self._state.records_max), self._set_running
 
@@ -402,8 +403,7 @@ class Pipeline:
         except Exception as hindrance:  # noqa: BLE001 - shown as the cause, and the generation is tried again
             self._state.notice(hindrance)
             _log.exception("what ended pipeline %s could not be noted: %s", self.id, words_of(error))
-            with self._state.lock:
-                self._state.stalled = words_of(error)
+            self._state.met(words_of(error))
 
     def _note_failure(self, error: BaseException) -> None:
         if self._stopping.is_set() or isinstance(error, BatchUnwanted):
@@ -414,7 +414,7 @@ class Pipeline:
         if self._state.shrink_batches(error):
             return
         if self._state.notice(error):  # no query is to blame
-            self._state.stalled = words_of(error)
+            self._state.met(words_of(error))
             return
         if isinstance(error, IsolatedError):
             self._committer.settle()  # the batches before it count; the queries fail behind them
@@ -424,11 +424,10 @@ class Pipeline:
         cause = explained(self.reader, self._state.error or error, known)
         health = health_of(self.reader, known)
         _log.warning("pipeline %s stopped: %s (source %s: %s)", self.id, cause, health.state, health.cause)
-        with self._state.lock:
-            if health.state == "stalled":
-                self._state.stalled = self._state.silence = health.cause
-            elif health.state == "ok":
-                self._state.stalled = words_of(cause)  # tried again; a cause that stays is shown as long
+        if health.state == "stalled":
+            self._state.stall.silent(health.cause or words_of(cause))
+        elif health.state == "ok":
+            self._state.met(words_of(cause))  # tried again; a cause that stays is shown as long
         if health.state == "failed":
             self._state.fail_at(known, health.cause or words_of(cause))
         elif isinstance(cause, SqlError) and cause.sqlstate in LASTING:
@@ -508,9 +507,8 @@ class Pipeline:
         """Whether a batch that takes long goes on for it."""
         return not self._stopping.is_set() and self._state.has(subscriber) and not subscriber.query_terminated
 
-    def _noticed(self, words: str) -> None:
-        with self._state.lock:
-            self._state.stalled = words
+    def _noticed(self, words: str, shares: Sequence[Share]) -> None:
+        self._state.met(words, [share.subscriber for share in shares if share.subscriber.busy])
 
     def _is_backlog(self, records: int) -> bool:
         return records * _FULL > self._state.records_max

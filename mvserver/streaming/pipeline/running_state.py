@@ -11,9 +11,9 @@ from functools import partial
 
 from mvserver import sqlstates
 from mvserver.errors import SqlError
-from mvserver.streaming.pipeline.attempts import Reading
 from mvserver.streaming.pipeline.awaited_ends import AwaitedEnds
 from mvserver.streaming.pipeline.batch_size import BatchSize
+from mvserver.streaming.pipeline.stall import Stall
 from mvserver.streaming.pipeline.subscribers import Rate, Subscriber
 from mvserver.streaming.spark.batch_watch import BatchOverran
 from mvserver.streaming.spark.errors import error_line, is_too_large
@@ -51,11 +51,9 @@ class RunningState:
         self.position: Position | None = None
         self.next: Position = {}
         self.error: BaseException | None = None
-        self.stalled: str | None = None
-        self.silence: str | None = None  # as the source's last look at itself said it
+        self.stall = Stall()  # of the generations; a query that is filled has a cause of its own
         self.latest: Position | None = None
         self.latest_at: float | None = None  # when the source was asked that, by time.monotonic
-        self._reading = Reading()
         self.last_batch_at: float | None = None  # when the last live batch was taken, by time.monotonic
         self.awaited = AwaitedEnds()
         self.rate = Rate()  # of the records that are committed, each counted once however many views it is for
@@ -72,19 +70,32 @@ class RunningState:
     @property
     def running(self) -> bool:
         """Whether a generation reads the source."""
-        return self._reading.running
+        return self.stall.running
 
     @running.setter
     def running(self, running: bool) -> None:
-        self._reading.running = running
+        self.stall.running = running
 
-    def has_recovered(self, position: Position, latest: Position | None) -> bool:
-        """Whether what ended the generation before is over, of a source that is well and ends at ``latest``."""
-        if not self.running:
-            return False
-        return self._reading.has_recovered(
-            None if latest is None else self._reader.positions.distance(position, latest)
-        )
+    @property
+    def stalled(self) -> str | None:
+        """What keeps the pipeline from going on, or its filling."""
+        if self.stall.cause is not None:
+            return self.stall.cause
+        with self.lock:
+            return next((s.stalled for s in self.subscribers.values() if s.stalled and s.wants_batches), None)
+
+    def seen_well(self, position: Position, latest: Position | None) -> None:
+        """The source was looked at and ends at ``latest``, as far as it has said that; all before ``position`` is
+        committed."""
+        self.stall.seen_well(lambda: None if latest is None else self._reader.positions.distance(position, latest))
+
+    def met(self, cause: str, filling: Sequence[Subscriber] = ()) -> None:
+        """An attempt failed: a round of those who are filled, or else a generation."""
+        with self.lock:
+            for subscriber in filling:
+                subscriber.stalled = cause
+            if not filling:
+                self.stall.failed(cause)
 
     def all(self) -> Sequence[Subscriber]:
         with self.lock:
@@ -144,19 +155,19 @@ class RunningState:
     def standstill(self) -> str | None:
         """What stands in the way, as a sentence; None where nothing does."""
         with self.lock:
-            cause = None if self.stalled is None else self.stalled.rstrip(".")
+            cause = (self.stalled or "").rstrip(".")
             if not cause:
                 return None
-            if self.stalled == self.silence:
+            if self.stall.is_silence:
                 return f"The source does not answer: {cause}."
             return f"{cause[0].upper()}{cause[1:]}."
 
-    def shrink_batches(self, error: BaseException) -> bool:
+    def shrink_batches(self, error: BaseException, filling: Sequence[Subscriber] = ()) -> bool:
         """After a batch that came to more bytes, or took longer, than it may, or has refused records at its end: True
         where a smaller one can be tried."""
         with self.lock:
             if isinstance(error, BatchOverran):
-                self.stalled = str(error)
+                self.met(str(error), filling)
                 self._size.overran()
             elif not _is_for_size(error) or not self._size.was_too_large():
                 return False

@@ -106,8 +106,7 @@ class SourceWatch:
     def _note(self, error: Exception) -> None:
         self._state.notice(error)
         _log.exception("what a look at a source found could not be kept")
-        with self._state.lock:
-            self._state.stalled = words_of(error)
+        self._state.met(words_of(error))
 
     def _look(self, number: int, known: Position) -> None:
         began, began_at = moments.now(), time.monotonic()
@@ -116,15 +115,14 @@ class SourceWatch:
             if health.latest is not None or health.state == "failed":
                 self._state.latest = health.latest  # of a source that has failed the former end means nothing
                 self._state.latest_at = began_at
-            was_silent = self._state.silence is not None and self._state.silence == self._state.stalled
-            self._state.silence = health.cause if health.state == "stalled" else None
-            if health.state == "stalled":
-                self._state.stalled = health.cause
-            elif health.state == "ok":
-                if self._state.running and (was_silent or self._state.has_recovered(known, health.latest)):
-                    self._state.stalled = None
-                self._confirm(number, began, health)
-            self._state.changed.notify_all()
+            try:
+                if health.state == "stalled":
+                    self._state.stall.silent(health.cause or "the source does not answer")
+                elif health.state == "ok":
+                    self._confirm(number, began, health)
+                    self._state.seen_well(known, health.latest)
+            finally:
+                self._state.changed.notify_all()
         if health.state == "failed":
             self._state.fail_at(known, health.cause or "the source failed")
 

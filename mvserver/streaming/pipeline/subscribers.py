@@ -81,6 +81,7 @@ class Subscriber:
     fill_target: Position | None = None
     fill_records: int | None = None  # about how many there were to read, when the target was set
     unverified: bool = False  # before anything is read for it, the source must have all that it starts from
+    stalled: str | None = None  # why it is not filled, until it has got on
     failure: str | None = None
     terminated: bool = False
     note: str | None = None
@@ -179,6 +180,7 @@ class Subscriber:
         if encode(self.claimed) == encode(self.position):  # the claim was taken back while this batch was under way
             self.claimed = position
         self.position = position
+        self.stalled = None
         self.changed()
         self.records_in += records
         self.rejected += rejected

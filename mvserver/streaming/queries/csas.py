@@ -22,12 +22,13 @@ from mvserver.errors import SqlError, words_of
 from mvserver.streaming.api import QueryState, QueryStatus
 from mvserver.streaming.batch.evaluate import SchemasWanted, check_schemas, make_known
 from mvserver.streaming.batch.rejected import rejected_rows
-from mvserver.streaming.pipeline.attempts import Reading, attempts
+from mvserver.streaming.pipeline.attempts import attempts
 from mvserver.streaming.pipeline.batch_size import BatchSize
 from mvserver.streaming.pipeline.evaluator import can_be_smaller, known_schemas, limit_s
 from mvserver.streaming.pipeline.generation import run_batches
 from mvserver.streaming.pipeline.pipeline import PipelineServices
 from mvserver.streaming.pipeline.source_watch import explained, health_of
+from mvserver.streaming.pipeline.stall import Stall
 from mvserver.streaming.pipeline.subscribers import Member, Rate, obstacle_of, stands_for
 from mvserver.streaming.queries.outgoing import BatchForm, Evaluation, WritingBatches
 from mvserver.streaming.spark.batch_watch import BatchOverran, BatchTooLarge, BatchUnwanted, Bound, run_watched
@@ -71,11 +72,9 @@ class SinkQuery:
         self._position: Position | None = None
         self._latest: Position | None = None
         self._generation = 0
-        self._reading = Reading()
-        self._silence: str | None = None  # as the source's last look at itself said it
+        self._stall = Stall()
         self._size = BatchSize(min(services.records_per_trigger, form.pace.rows_max or services.records_per_trigger))
         self._failure: str | None = None
-        self._stalled: str | None = None
         self._rate_in, self._rate_out = Rate(), Rate()
         self._records_in = self._rejected = self._epoch = 0
         self._last_change_at: float | None = None
@@ -114,7 +113,7 @@ class SinkQuery:
 
     def start(self) -> None:
         self._stopping.clear()
-        self._failure = self._stalled = None
+        self._failure, self._stall = None, Stall()
         self._threads = [
             threading.Thread(target=self._run, name=f"sink-{self._query.id[:8]}", daemon=True),
             threading.Thread(target=self._watch, name=f"sink-health-{self._query.id[:8]}", daemon=True),
@@ -169,7 +168,8 @@ class SinkQuery:
                 )
 
             def write(frame: Callable[[], DataFrame], batch_id: int) -> None:
-                records = self._write(session, sink, frame, batch_id, str(checkpoint))
+                with self._stall.at_work():
+                    records = self._write(session, sink, frame, batch_id, str(checkpoint))
                 if records < _FULL * records_max:
                     self._rest(ended)
 
@@ -219,7 +219,7 @@ class SinkQuery:
         return time.monotonic() - self._written_at > _RENEW_S
 
     def _set_running(self, running: bool) -> None:
-        self._reading.running = running
+        self._stall.running = running
 
     def _write(
         self,
@@ -251,7 +251,7 @@ class SinkQuery:
         self._rate_in.add(records)
         self._rate_out.add(table.num_rows)
         self._last_change_at = time.time()
-        self._stalled = None
+        self._stall.committed()
         self._size.succeeded(records)
         return records
 
@@ -261,7 +261,7 @@ class SinkQuery:
             records,
             limit_s=limit_s(self._reader.positions, start, end, records, self._services.batch_timeout_s),
             notice_s=self._services.batch_timeout_s,
-            noticed=self._noticed,
+            noticed=self._stall.failed,
             unwanted=self._stopping.is_set,
         )
         try:
@@ -292,9 +292,6 @@ class SinkQuery:
             else:
                 return table
 
-    def _noticed(self, words: str) -> None:
-        self._stalled = words
-
     def _rows(self, frame: DataFrame) -> DataFrame:
         program = self._program
         make_known(frame.sparkSession, program)
@@ -324,8 +321,8 @@ class SinkQuery:
         try:
             self._note(error)
         except Exception:  # noqa: BLE001 - shown as the cause, and tried again
-            self._stalled = words_of(error)
-            _log.exception("what ended query %s could not be noted: %s", self._query.id, self._stalled)
+            self._stall.failed(words_of(error))
+            _log.exception("what ended query %s could not be noted: %s", self._query.id, words_of(error))
 
     def _note(self, error: BaseException) -> None:
         if self._stopping.is_set():
@@ -340,18 +337,20 @@ class SinkQuery:
             return
         is_cancelled = isinstance(error, SqlError) and error.sqlstate == sqlstates.QUERY_CANCELED
         if isinstance(error, (BatchOverran, BatchTooLarge)):
-            self._stalled = words_of(error)
+            self._stall.failed(words_of(error))
         elif is_data_error(error) or isinstance(error, (IsolatedError, RefusedLetterError)) or is_cancelled:
             self._failure = str(sql_error(error))
         elif self._position is None:  # the sink could not be opened
-            self._stalled = words_of(error)
+            self._stall.failed(words_of(error))
         else:
             health = health_of(self._reader, self._position)
             if health.state == "failed":
                 self._failure = health.cause
+            elif health.state == "stalled" and health.cause:
+                self._stall.silent(health.cause)
             else:
-                self._stalled = health.cause or words_of(explained(self._reader, error, self._position))
-        _log.warning("query %s stopped: %s", self._query.id, self._failure or self._stalled)
+                self._stall.failed(words_of(explained(self._reader, error, self._position)))
+        _log.warning("query %s stopped: %s", self._query.id, self._failure or self._stall.cause)
 
     def _watch(self) -> None:
         while not self._stopping.is_set():
@@ -362,25 +361,21 @@ class SinkQuery:
                         self._look(position)
                     self._release()
                 except Exception as error:  # noqa: BLE001 - shown as the query's state; the next look tries again
-                    self._stalled = words_of(error)
+                    self._stall.failed(words_of(error))
                     _log.exception("the source of query %s could not be looked after", self._query.id)
             self._stopping.wait(self._services.health_interval_s)
 
     def _look(self, position: Position) -> None:
         health = health_of(self._reader, position)
         self._latest = health.latest or self._latest
-        was_silent = self._silence is not None and self._silence == self._stalled
-        self._silence = health.cause if health.state == "stalled" else None
         if health.state == "failed":
             if self._position is not None and encode(self._position) == encode(position):  # else it has read on since
                 self._failure = self._failure or health.cause
         elif health.state == "stalled":
-            self._stalled = health.cause
-        elif self._reading.running:
+            self._stall.silent(health.cause or "the source does not answer")
+        else:
             latest = health.latest
-            left = None if latest is None else self._reader.positions.distance(position, latest)
-            if was_silent or self._reading.has_recovered(left):
-                self._stalled = None
+            self._stall.seen_well(lambda: None if latest is None else self._reader.positions.distance(position, latest))
 
     def _release(self) -> None:
         """What the sink has is durable."""
@@ -423,6 +418,7 @@ class SinkQuery:
             return QueryState.FAILED, spark.problem
         if spark.interruption is not None:
             return QueryState.STALLED, spark.interruption
-        if self._stalled is not None:
-            return QueryState.STALLED, self._stalled
-        return (QueryState.RUNNING if self._reading.running else QueryState.STARTING), None
+        cause = self._stall.cause
+        if cause is not None:
+            return QueryState.STALLED, cause
+        return (QueryState.RUNNING if self._stall.running else QueryState.STARTING), None

@@ -42,7 +42,8 @@ def unwritten(error: BaseException) -> SqlError | None:
     """Where a disk took nothing of what Spark keeps (checkpoints, shuffled rows): no source or query is to blame."""
     if isinstance(error, SqlError):
         return None
-    found = _UNWRITTEN.search(words_of(error))
+    words = words_of(error)
+    found = None if _REMOTE in words else _UNWRITTEN.search(words)
     if found is None:
         return None
     full = found[1] in _FULL
@@ -56,7 +57,20 @@ def unwritten(error: BaseException) -> SqlError | None:
 
 
 _FULL = ("No space left on device", "Disk quota exceeded")
-_UNWRITTEN = re.compile(r"Exception: [^\n]*(No space left on device|Disk quota exceeded|Read-only file system)")
+_REMOTE = "RemoteException"  # Hadoop's, of what happened to another machine
+# What the JVM raises of a file of its own, and not what a database or a store told of theirs.
+_UNWRITTEN = re.compile(
+    r"""
+    ^ (?: (?: [^\n]*? (?: Caused[ ]by | terminated[ ]with[ ]exception | executor[ ]\S+\)
+      | serialization[ ]failed ) )? :[ ] )?
+    (?: (?: java\.io\.(?: IO | UncheckedIO | FileNotFound ) Exception
+      | java\.nio\.file\.FileSystemException
+      | org\.apache\.hadoop\.fs\.FSError ) :[ ] )+
+    (?: (?! (?: Exception | Error ) :[ ] ) [^\n] )*?
+    ( No[ ]space[ ]left[ ]on[ ]device | Disk[ ]quota[ ]exceeded | Read-only[ ]file[ ]system )
+    """,
+    re.MULTILINE | re.VERBOSE,
+)
 
 
 def is_too_large(error: BaseException) -> bool:
