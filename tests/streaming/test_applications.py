@@ -26,7 +26,8 @@ class Source:
 
     def __init__(self) -> None:
         self.state = RunningState(None, None, records_max=1)  # type: ignore[arg-type]
-        self.wait, self.latest, self.stalled, self.running = self.state.wait, None, None, True
+        self.wait, self.latest, self.running = self.state.wait, None, True
+        self.stalled_of = self.state.stalled_of
         self.reader = SimpleNamespace(positions=SimpleNamespace(counts_records=True))
         self.lane, self.lane_reason = "batch", None
 

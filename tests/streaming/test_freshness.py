@@ -82,7 +82,7 @@ class Source:
         self.watch = SourceWatch(self.state, reader, interval_s=LONG_S, stopping=self.stopping)  # type: ignore[arg-type]
         self.ask_end, self.end_answered = self.watch.ask, self.watch.answer
         self.confirmed_at, self.wait, self.awaiting = self.watch.confirmed_at, self.state.wait, self.state.awaiting
-        self.running = True
+        self.stalled_of, self.running = self.state.stalled_of, True
         self._thread = threading.Thread(target=self.watch.loop)
 
     @property

@@ -308,6 +308,7 @@ def test_a_long_batch_is_told_of_those_who_wait_for_it(tmp_path: Any) -> None:
     filled.busy = True  # as in a round
     pipeline._noticed("a round takes long", [Share(filled, {"at": 0}, {"at": 4}, 4)])
     assert (pipeline._state.stall.cause, filled.stalled, pipeline.stalled) == (None, *["a round takes long"] * 2)
+    assert (pipeline.stalled_of(filled), pipeline.stalled_of(live)) == ("a round takes long", None)
     pipeline._noticed("a batch takes long", [Share(live, {"at": 9}, {"at": 12}, 3)])
     assert (live.stalled, pipeline.stalled) == (None, "a batch takes long")
 

@@ -167,8 +167,12 @@ class Pipeline:
 
     @property
     def stalled(self) -> str | None:
-        """Why the source does not answer, or the query does not run at this moment."""
+        """Why the source does not answer, or a query does not run at this moment."""
         return self._state.stalled
+
+    def stalled_of(self, subscriber: Subscriber) -> str | None:
+        """The same of one of its queries."""
+        return self._state.stalled_of(subscriber)
 
     @property
     def standstill(self) -> str | None:

@@ -84,6 +84,10 @@ class RunningState:
         with self.lock:
             return next((s.stalled for s in self.subscribers.values() if s.stalled and s.wants_batches), None)
 
+    def stalled_of(self, subscriber: Subscriber) -> str | None:
+        """What keeps one query from going on: the filling of others does not."""
+        return self.stall.cause or subscriber.stalled
+
     def seen_well(self, position: Position, latest: Position | None) -> None:
         """The source was looked at and ends at ``latest``, as far as it has said that; all before ``position`` is
         committed."""

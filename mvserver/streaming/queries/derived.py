@@ -151,7 +151,8 @@ class DerivedSource:
             return whole
         if failure is not None:
             return replace(whole, state=QueryState.FAILED, error=failure, caught_up=False)
-        stalled = next((feed.pipeline.stalled for feed in self.feeds if feed.pipeline.stalled is not None), None)
+        causes = (feed.pipeline.stalled_of(feed.subscriber) for feed in self.feeds)
+        stalled = next((cause for cause in causes if cause is not None), None)
         if stalled is not None and own.state is not QueryState.STARTING:
             return replace(whole, state=QueryState.STALLED, error=stalled, caught_up=False)
         return whole

@@ -164,8 +164,9 @@ def _state(subscriber: Subscriber, pipeline: Pipeline, spark: SparkState) -> tup
         return QueryState.STARTING, None
     if spark.interruption is not None:
         return QueryState.STALLED, spark.interruption
-    if pipeline.stalled is not None:
-        return QueryState.STALLED, pipeline.stalled
+    stalled = pipeline.stalled_of(subscriber)
+    if stalled is not None:
+        return QueryState.STALLED, stalled
     if not pipeline.running:
         return QueryState.STARTING, None
     return (QueryState.RUNNING if subscriber.filled else QueryState.FILLING), None
