@@ -54,15 +54,19 @@ const server = require('kinesalite')(options).listen(Number(process.argv[1]), '1
 """
 
 
-def _install(folder: Path) -> None:
+def npm_install(folder: Path, package: str) -> None:
     done = subprocess.run(
         ["npm", "install", "--no-audit", "--no-fund", "--ignore-scripts", "--fetch-retries=1", "--prefix", str(folder),
-         f"kinesalite@{VERSION}"],
+         package],
         check=False, capture_output=True, text=True, timeout=_INSTALL_TIMEOUT_S,
     )  # fmt: skip
     if done.returncode != 0 and UNREACHABLE.search(done.stderr):
         pytest.skip(f"the registry of npm cannot be reached: {done.stderr[-300:]}")
     assert done.returncode == 0, done.stderr
+
+
+def _install(folder: Path) -> None:
+    npm_install(folder, f"kinesalite@{VERSION}")
     source = folder / "node_modules" / "kinesalite" / "actions" / "getShardIterator.js"
     text = source.read_text()
     assert _NO_ANSWER in text
