@@ -76,6 +76,14 @@ def _of_our_choice(record: logging.LogRecord) -> bool:
     return "py4j" not in record.pathname
 
 
+_NOISY = {
+    "py4j": logging.WARNING,
+    "sqlglot": logging.ERROR,  # it warns of clients' patterns that it writes down as they are
+    "botocore": logging.WARNING,
+    "urllib3": logging.WARNING,
+}
+
+
 def set_up_logging(level: str = "INFO", stream: TextIO | None = None) -> logging.Handler:
     """Sends all logs as lines to ``stream`` (stderr by default); replaces what an earlier call set up."""
     number = logging.getLevelNamesMapping().get(level.upper())
@@ -90,6 +98,6 @@ def set_up_logging(level: str = "INFO", stream: TextIO | None = None) -> logging
     root.addHandler(handler)
     root.setLevel(number)
     root.addFilter(_of_our_choice)
-    for noisy in ("py4j", "sqlglot", "botocore", "urllib3"):
-        logging.getLogger(noisy).setLevel(max(number, logging.WARNING))
+    for noisy, least in _NOISY.items():
+        logging.getLogger(noisy).setLevel(max(number, least))
     return handler
