@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
@@ -39,6 +40,7 @@ _GROUPS = (
     "SELECT k, l, max(i) AS m FROM events GROUP BY k, l HAVING sum(l) < 9 OR count(*) > 4",
     "SELECT k, count(DISTINCT i) AS d, mode() WITHIN GROUP (ORDER BY i) AS m FROM events GROUP BY k",
 )
+_ZERO = re.compile(r"\b0\.0\b")
 _CHANGELOGS = (
     "SELECT id, k, i, n FROM rows",
     "SELECT id, x FROM rows WHERE i > 2",
@@ -152,10 +154,14 @@ def _follow(kept: _Kept, feed: Callable[[Records], None], records: Callable[[ran
     kept.watch()
     plan = kept.keep()
     for _ in range(15):
+        has_zeros, reads = any(map(_ZERO.search, kept.rows)), kept.reads
         feed(records(chance))
-        assert kept.kept.knows(plan)
+        if has_zeros:  # that one has the other sign now would not be told: its row is read
+            until(lambda: kept.kept.knows(plan))
+        else:
+            assert kept.kept.knows(plan)
+            assert kept.reads == reads
         assert kept.rows == kept.of_duckdb
-    assert kept.reads == 0
     kept.unwatch()
     feed(records(chance))
     until(lambda: kept.kept.knows(plan))

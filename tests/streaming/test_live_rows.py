@@ -16,7 +16,7 @@ import pytest
 from mvserver.streaming.live import row_server
 from mvserver.streaming.live.ended import LaneEnded, TaskGone
 from mvserver.streaming.live.passage import Passage
-from mvserver.streaming.live.pause import PAUSE_S_MAX, PAUSE_S_MIN, CommitPause
+from mvserver.streaming.live.pause import LONG_COMMIT_S, PAUSE_S_MAX, PAUSE_S_MIN, CommitPause
 from mvserver.streaming.live.row_server import RowServer, rows_of
 from spark_sinks.duckdb.record_columns import PARTITION, PLACE, PROGRAM
 
@@ -270,7 +270,15 @@ def test_rows_of_records_that_are_mixed_end_the_lane(rows: list[tuple[int, int]]
 # --- the pause ------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize(
     ("commit_s", "pause_s"),
-    [(0.0, PAUSE_S_MIN), (0.012, 0.012), (0.02, PAUSE_S_MAX), (0.04, 0.01), (0.08, PAUSE_S_MIN), (9.0, PAUSE_S_MIN)],
+    [
+        (0.0, PAUSE_S_MIN),
+        (0.012, 0.012),
+        (0.02, PAUSE_S_MAX),
+        (LONG_COMMIT_S, PAUSE_S_MAX),
+        (0.05, 0.0128),
+        (0.08, PAUSE_S_MIN),
+        (9.0, PAUSE_S_MIN),
+    ],
 )
 def test_the_pause_is_as_long_as_short_commits_and_gives_way_to_long_ones(commit_s: float, pause_s: float) -> None:
     pause = CommitPause()
