@@ -112,23 +112,22 @@ def with_children(node: Expression, change: Callable[[Expression], Expression]) 
     return node
 
 
+def over_columns(node: Expression, change: Callable[[ColumnReference], Expression]) -> Expression:
+    """The same with what ``change`` makes of each column of a scan."""
+    if isinstance(node, ColumnReference):
+        return node if isinstance(node, Drawn) else change(node)
+    return with_children(node, lambda part: over_columns(part, change))
+
+
 def renamed(node: Expression, names: Mapping[str, str]) -> Expression:
     """The same over columns that have other names."""
-    if isinstance(node, ColumnReference) and not isinstance(node, Drawn):
-        return replace(node, name=names[node.name])
-    return with_children(node, lambda part: renamed(part, names))
+    return over_columns(node, lambda column: replace(column, name=names[column.name]))
 
 
 def by_place(node: Expression, names: Iterable[str]) -> Expression:
     """The same with a reference to the place among ``names`` in place of each column, for DuckDB."""
     places = {name: index for index, name in enumerate(names)}
-
-    def change(part: Expression) -> Expression:
-        if isinstance(part, ColumnReference):
-            return KeyReference(part.type, places[part.name])
-        return with_children(part, change)
-
-    return change(node)
+    return over_columns(node, lambda column: KeyReference(column.type, places[column.name]))
 
 
 def both(first: Expression | None, second: Expression | None) -> Expression | None:

@@ -17,7 +17,7 @@ from mvserver.compiler.binder import Binder
 from mvserver.compiler.capabilities.keys import normalized_key
 from mvserver.compiler.capabilities.lookup import call_operator
 from mvserver.compiler.changelog_joins import narrow
-from mvserver.compiler.expressions import Call, ColumnReference, Drawn, Expression, walk, with_children
+from mvserver.compiler.expressions import Call, ColumnReference, Expression, over_columns, walk
 from mvserver.compiler.plans import JoinKind, Output
 from mvserver.compiler.refusals import refused
 from mvserver.compiler.scope import Scope
@@ -129,10 +129,4 @@ def _check_key(condition: _Condition) -> None:
 def over_side(key: Expression, outputs: tuple[Output, ...]) -> Expression:
     """A key over the joined rows as one over the scan of the side that all its columns come from."""
     sources = {output.name: output.expression for output in outputs}
-
-    def change(node: Expression) -> Expression:
-        if isinstance(node, ColumnReference) and not isinstance(node, Drawn):
-            return sources[node.name]
-        return with_children(node, change)
-
-    return normalized_key(change(key))
+    return normalized_key(over_columns(key, lambda column: sources[column.name]))

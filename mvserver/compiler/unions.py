@@ -10,7 +10,7 @@ from mvserver import limits, sqlstates
 from mvserver.compiler.changelogs import CHANGELOG
 from mvserver.compiler.coercion import coerce, common_type_of
 from mvserver.compiler.derived import derived_scan
-from mvserver.compiler.expressions import ColumnReference, Drawn, Expression, both, with_children
+from mvserver.compiler.expressions import ColumnReference, Expression, both, over_columns
 from mvserver.compiler.plans import ContinuousPlan, JoinSide, Output, Projection, UnionAll
 from mvserver.compiler.type_names import postgres_name
 from mvserver.errors import SqlError
@@ -77,9 +77,7 @@ def _through(side: JoinSide, inner: JoinSide) -> JoinSide:
     given = {output.name: output.expression for output in inner.outputs}
 
     def over_inner(node: Expression) -> Expression:
-        if isinstance(node, ColumnReference) and not isinstance(node, Drawn):
-            return given[node.name]
-        return with_children(node, over_inner)
+        return over_columns(node, lambda column: given[column.name])
 
     where = both(inner.where, None if side.where is None else over_inner(side.where))
     outputs = tuple(replace(output, expression=over_inner(output.expression)) for output in side.outputs)

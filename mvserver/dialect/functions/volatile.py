@@ -7,6 +7,7 @@ the query's answers are not shared.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 
 from sqlglot import exp
 
@@ -26,6 +27,15 @@ def changes(text: str) -> bool:
 
 
 _CHANCE = frozenset({"random", "uuid", "gen_random_uuid", "uuidv4", "uuidv7"})
+
+
+def bound_once(value: exp.Expr, name: str, made: Callable[[exp.Expr], exp.Expr]) -> exp.Expr:
+    """What is ``made`` of a value that stands in one place of the tree, under a ``name`` of its own."""
+    item = exp.to_identifier(name, quoted=True)
+    shown = exp.Lambda(this=made(exp.Column(this=item.copy())), expressions=[item])
+    listed = exp.Anonymous(this="list_value", expressions=[value.copy()])
+    texts = exp.Anonymous(this="list_transform", expressions=[listed, shown])
+    return exp.Anonymous(this="list_extract", expressions=[texts, exp.Literal.number(1)])
 
 
 def draws(value: exp.Expr) -> bool:

@@ -29,7 +29,7 @@ from mvserver.dialect.functions import (
 )
 from mvserver.dialect.functions.arrays import array_literal
 from mvserver.dialect.functions.to_char import call
-from mvserver.dialect.functions.volatile import draws
+from mvserver.dialect.functions.volatile import bound_once, draws
 from mvserver.dialect.growth import Growth
 from mvserver.dialect.marks import PERIODS
 from mvserver.dialect.probes import innermost, type_parameters, types_in
@@ -380,10 +380,7 @@ class TypedRewriting:
         kind = self._type(value)
         if not draws(value):
             return self._as_pattern(value, kind, pattern)
-        drawn = exp.to_identifier("_drawn", quoted=True)
-        shown = exp.Lambda(this=self._as_pattern(exp.Column(this=drawn.copy()), kind, pattern), expressions=[drawn])
-        texts = call("list_transform", call("list_value", value.copy()), shown)
-        return call("list_extract", texts, exp.Literal.number(1))
+        return bound_once(value, "_drawn", lambda drawn: self._as_pattern(drawn, kind, pattern))
 
     def _as_pattern(self, value: exp.Expr, kind: str, pattern: str) -> exp.Expr:
         if kind == "TIME":

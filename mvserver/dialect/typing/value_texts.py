@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from sqlglot import exp
 
 from mvserver.dialect.functions.to_char import call
-from mvserver.dialect.functions.volatile import draws
+from mvserver.dialect.functions.volatile import bound_once, draws
 from mvserver.dialect.typing.duck_types import fields_of, is_fraction
 
 _TEXT_OF: dict[str, str] = {
@@ -18,8 +18,6 @@ _TEXT_OF: dict[str, str] = {
     "DATE[]": "_time_array_out", "TIMESTAMP[]": "_time_array_out", "TIMESTAMP WITH TIME ZONE[]": "_instant_array_out",
 }  # fmt: skip
 """Macros that write a value of DuckDB's type as PostgreSQL does."""
-
-_FIRST = exp.Literal.number(1)
 
 
 def text_of(value: exp.Expr, kind: str) -> exp.Expr | None:
@@ -47,9 +45,7 @@ def _rows_text(value: exp.Expr, kind: str, depth: int) -> exp.Expr:
     bare, kinds = value.unnest(), [inner for _, inner in fields_of(kind)]
     written = isinstance(bare, exp.Tuple) or (isinstance(bare, exp.Anonymous) and bare.name.lower() == "row")
     if not written and (bare.find(exp.Query) is not None or draws(bare)):  # all fields are of one row
-        once = exp.to_identifier(f"_value{depth}", quoted=True)
-        shown = exp.Lambda(this=_rows_text(exp.Column(this=once.copy()), kind, depth), expressions=[once])
-        return call("list_extract", call("list_transform", call("list_value", value.copy()), shown), _FIRST.copy())
+        return bound_once(value, f"_value{depth}", lambda once: _rows_text(once, kind, depth))
     places = (exp.Literal.number(at) for at in range(1, len(kinds) + 1))
     fields = bare.expressions if written else [call("struct_extract_at", value.copy(), place) for place in places]
     item = exp.to_identifier(f"_field{depth}", quoted=True)

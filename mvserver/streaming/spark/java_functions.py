@@ -32,6 +32,7 @@ _DECODERS = ("Records", "Xml")
 _LIVE_ROWS = "mvserver.LiveRows"
 _KEPT_ROWS = "mvserver.KeptRows"
 _CONTEXT, _STRUCTURE = "org.apache.spark.SparkContext", "org.apache.spark.sql.types.StructType"
+_UDF, _TYPE = "org.apache.spark.sql.api.java.UDF0", "org.apache.spark.sql.types.DataType"
 _TEXT = "java.lang.String"
 _BOXES = {
     "String": "String", "byte[]": "byte[]", "int": "Integer", "long": "Long", "boolean": "Boolean", "double": "Double",
@@ -124,14 +125,9 @@ def install(session: SparkSession, work_directory: Path) -> None:
 def _drawing(context: SparkContext, made: Any, result: Any) -> Any:
     """A function without arguments as one that Spark knows not to be deterministic. It is asked for by reflection: py4j
     would take the overload for functions of Scala."""
-    jvm, gateway = context._jvm, context._gateway
-    assert jvm is not None and gateway is not None  # noqa: S101, PT018 - a session has both
-    kinds, values = gateway.new_array(jvm.java.lang.Class, 2), gateway.new_array(jvm.java.lang.Object, 2)
-    names = ("org.apache.spark.sql.api.java.UDF0", "org.apache.spark.sql.types.DataType")
-    for i, (name, value) in enumerate(zip(names, (made, result), strict=True)):
-        kinds[i], values[i] = jvm.java.lang.Class.forName(name), value
-    method = jvm.java.lang.Class.forName("org.apache.spark.sql.functions").getMethod("udf", kinds)
-    return method.invoke(None, values).asNondeterministic()
+    classes, values = _reflected(context, (_UDF, made), (_TYPE, result))
+    functions = context._jvm.java.lang.Class.forName("org.apache.spark.sql.functions")  # type: ignore[union-attr]
+    return functions.getMethod("udf", classes).invoke(None, values).asNondeterministic()
 
 
 def register_decoder(session: SparkSession, function: RecordFunction) -> None:
@@ -147,18 +143,12 @@ def register_decoder(session: SparkSession, function: RecordFunction) -> None:
 
 def instance(context: SparkContext, class_name: str, *texts: str) -> Any:
     """An object of one of our classes, whose constructor takes texts."""
-    jvm, gateway = context._jvm, context._gateway
-    assert jvm is not None and gateway is not None  # noqa: S101, PT018 - a session has both
-    classes = gateway.new_array(jvm.java.lang.Class, len(texts))
-    values = gateway.new_array(jvm.java.lang.Object, len(texts))
-    for i, value in enumerate(texts):
-        classes[i], values[i] = jvm.java.lang.Class.forName("java.lang.String"), value
-    return _loaders[context].loadClass(class_name).getDeclaredConstructor(classes).newInstance(values)
+    return _new(context, class_name, *((_TEXT, each) for each in texts))
 
 
 def live_rows(session: SparkSession, schema: Any, host: str, port: int, token: str) -> Any:
     """A writer that hands the rows of its task to the server's port; ``schema`` is the JVM's own of the rows."""
-    return _new(session, _LIVE_ROWS, (_STRUCTURE, schema), (_TEXT, host), ("int", port), (_TEXT, token))
+    return _new(session.sparkContext, _LIVE_ROWS, (_STRUCTURE, schema), (_TEXT, host), ("int", port), (_TEXT, token))
 
 
 def kept_rows(session: SparkSession, columns: pa.Schema) -> tuple[Any, Any, pa.Schema]:
@@ -170,14 +160,19 @@ def kept_rows(session: SparkSession, columns: pa.Schema) -> tuple[Any, Any, pa.S
     zone, large = conf.sessionLocalTimeZone(), conf.arrowUseLargeVarTypes()
     types = session._jsparkSession.parseDataType(schema.json())
     given = (_CONTEXT, context._jsc.sc()), (_STRUCTURE, types), (_TEXT, zone), ("boolean", large)
-    source = _new(session, _KEPT_ROWS, *given)
+    source = _new(context, _KEPT_ROWS, *given)
     frame = session._jsparkSession.internalCreateDataFrame(source, types, False)
     return source, frame, to_arrow_schema(schema, timezone="UTC", prefers_large_types=large)
 
 
-def _new(session: SparkSession, name: str, *arguments: tuple[str, Any]) -> Any:
-    """An object of a class that the session's start has compiled, by arguments with the names of their types."""
-    context = session.sparkContext
+def _new(context: SparkContext, name: str, *arguments: tuple[str, Any]) -> Any:
+    """An object of a class of the server's own, by arguments with the names of their types."""
+    classes, values = _reflected(context, *arguments)
+    return _loaders[context].loadClass(name).getDeclaredConstructor(classes).newInstance(values)
+
+
+def _reflected(context: SparkContext, *arguments: tuple[str, Any]) -> tuple[Any, Any]:
+    """The types and the values of a call by reflection."""
     jvm, gateway = context._jvm, context._gateway
     assert jvm is not None and gateway is not None  # noqa: S101, PT018 - a session has both
     plain = {"int": jvm.java.lang.Integer.TYPE, "boolean": jvm.java.lang.Boolean.TYPE}
@@ -186,7 +181,7 @@ def _new(session: SparkSession, name: str, *arguments: tuple[str, Any]) -> Any:
     for number, (kind, value) in enumerate(arguments):
         classes[number] = plain[kind] if kind in plain else jvm.java.lang.Class.forName(kind)
         values[number] = value
-    return _loaders[context].loadClass(name).getDeclaredConstructor(classes).newInstance(values)
+    return classes, values
 
 
 def check_pattern(session: SparkSession, pattern: str) -> None:
